@@ -1,4 +1,4 @@
-"""Combinations of parameters, kinds of counts and calls of PLSA; of ``select_topics`` and ``swiftem topics``."""
+"""Combinations of parameters, kinds of counts and calls: PLSA, ``select_topics`` and ``swiftem topics``."""
 
 import re
 
@@ -25,10 +25,8 @@ def check(case, n, folder, seed, **options):
 
 def is_quick(case):
     """Leave what takes long to the slow tests: devices, tokens, many passes."""
-    return (
-        case["device"] != "cuda" and case["max_iter"] <= 12 and case["method"] in ("auto", "em", "sem", "fiem")
-        and not case["checkpoint"]
-    )  # fmt: skip
+    is_short = case["max_iter"] <= 12 and case["method"] in ("auto", "em", "sem", "fiem")
+    return is_short and case["device"] != "cuda" and not case["checkpoint"]
 
 
 @pytest.mark.parametrize("number", range(QUICK))
@@ -60,7 +58,7 @@ def test_what_cannot_be_combined_is_refused_by_name(part, tmp_path):
 @pytest.mark.parametrize("kind", ["csr_array", "tensor coo", "npz csr", "uci", "delayed"])
 @pytest.mark.parametrize("method", ["auto", "em", "sem"])
 def test_more_documents_than_a_block(kind, method, tmp_path):
-    """5,200 documents: above those of a block, of a fit without compiled code, and that alpha is learned from."""
+    """5,200 documents: more than in a block, in a fit without compiled code, and for learning alpha."""
     options = {"kind": kind, "method": method, "empty": "some", "weight": "zeros", "precision": "float64"}
     if method != "sem" and kind != "delayed":
         options["alpha"] = "learn"
@@ -247,7 +245,7 @@ def write_corpus(kind, folder):
         groups = [number % 3 for number in range(60)]
         pq.write_table(pa.table({"words": texts, "group": groups}), folder / "table.parquet")
         return folder / "table.parquet"
-    counts = net.make_counts(USUAL | {"empty": "some"}, 60, np.random.default_rng(0))
+    counts = net.make_counts(USUAL | {"empty": "some"}, 80, np.random.default_rng(0))
     return net.KINDS[kind].make(counts, None, folder).X
 
 

@@ -123,6 +123,12 @@ def test_kinds_of_input(data, fitted, kind, dtype):
     np.testing.assert_array_equal(fit(X).components_, fitted.components_)
 
 
+def test_frames_for_pyldavis(data):
+    frame = pytest.importorskip("pandas").DataFrame(data[0].toarray()).add_prefix("word")
+    found = fit(frame, max_iter=3).to_pyldavis(frame)
+    assert found["vocab"][0] == "word0"
+
+
 def test_matrices_of_numpy(data, fitted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PendingDeprecationWarning)
@@ -512,6 +518,10 @@ def test_bad_data(X, sentence):
             "background must be 'auto' or False for acceleration='squarem', got True",
         ),
         ({"method": "fiem", "sampling": "documents"}, "sampling must be 'tokens' for method='fiem'"),
+        (
+            {"method": "fiem", "n_components": 10**5},
+            r"^n_components must be at most \d+, the number of tokens",
+        ),
         ({"method": "fiem", "alpha": [0.1, 0.2, 0.3, 0.4]}, "must be numbers if tokens are drawn"),
         ({"method": "sem", "step_size": 2.0}, "step_size"),
         ({"method": "sem", "step_size": lambda k: 2.0}, r"step_size must lie in \(0, 1\], got 2.0"),

@@ -203,5 +203,10 @@ def test_every_kind_of_counts(kind, tmp_path):
         assert not hasattr(found.best, "feature_names_in_")
 
 
+def test_one_topic_that_is_the_background():
+    found = select_topics(corpus(3, 120), [1, 3], background=True, max_iter=20)
+    assert [row.n_components for row in found.table] == [1, 3]
+
+
 def test_too_few_documents():
     assert_refused(lambda: select_topics(corpus(n_documents=20), [2]), "X", "at least 50 documents.*got 20")

@@ -59,6 +59,11 @@ def test_transform_is_lazy():
     np.testing.assert_allclose(shares.compute(), units.transform(TRAIN), atol=1e-12)
 
 
+def test_transform_of_sparse_blocks():
+    units = swiftem.PLSA(5, method="em", random_state=0).fit(delayed())
+    np.testing.assert_allclose(units.transform(delayed()).compute(), units.transform(TRAIN), atol=1e-12)
+
+
 def test_sparse_chunks_and_weights():
     weight = RNG.integers(0, 3, len(TRAIN)).astype(float)
     options = {"method": "em", "init": START, "max_iter": 5, "tol": 0.0}

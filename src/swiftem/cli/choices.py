@@ -246,6 +246,14 @@ class TopicsRequest:
             "drop_headers": self.drop_headers,
         }  # fmt: skip
 
+    def check_for(self, format: str) -> None:
+        """Raise ValueError for an option that a format of the corpus does not use."""
+        from swiftem.data.documents.read_corpus import check_for_format
+
+        assert self.corpus is not None
+        given = {"text_column": self.text_column, "label_column": self.by} | self.word_options()
+        check_for_format(self.corpus, format, **given)
+
 
 def method_name(name: str) -> str:
     """Return the name of a method; raise BadParameter if it is unknown."""

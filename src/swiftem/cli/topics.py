@@ -73,8 +73,8 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
     console = console or Console()
     # A terminal may break a sentence; a log or a pipe gets it whole. Names may hold what looks like markup.
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
-    reading = console.status("reading the corpus")
-    with one_sentence("Interrupted while the corpus was read; nothing was written."), reading:
+    ended = "Interrupted while the corpus was read; nothing was written."
+    with one_sentence(ended), console.status("reading the corpus"):
         names = None if request.names is None else read_names(request.names)
         corpus, blocks = _read(request)
         groups = None if request.by is None else group_documents(corpus.labels or (), request.by)
@@ -99,7 +99,8 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
             selection = None
         else:
             if blocks is not None:
-                raise ValueError("topics must be one number if the counts are read in blocks.")
+                said = "counts that are read in blocks need one number: give one, or raise --memory-limit."
+                raise typer.BadParameter(said, param_hint="'--topics'")
             if size < LEAST_DOCUMENTS:
                 raise typer.BadParameter(
                     f"several numbers are compared on at least {LEAST_DOCUMENTS} documents, but "
@@ -146,8 +147,8 @@ def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
         return count_texts(texts, request.words, format="docstrings", **request.word_options()), None
     if request.memory_limit is not None and request.corpus.exists():
         given = (request.corpus, request.memory_limit, request.format, request.vocabulary, request.scratch)
-        blocks = corpus_in_blocks(*given)
-        if blocks is not None:
+        if (blocks := corpus_in_blocks(*given)) is not None:
+            request.check_for(blocks.sample.format)
             return blocks.sample, blocks
     return read_corpus(
         request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
@@ -256,8 +257,8 @@ def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
     """Write the table of documents: name, number of words, and a share for each topic; return the file."""
     file = folder / f"document_topics{table_ending()}"
     columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
-    lengths = np.asarray(corpus.counts.sum(axis=1)).ravel()
-    write_table(file, {"document": np.array(corpus.names, dtype=object), "words": lengths, **columns})
+    lengths, names = np.asarray(corpus.counts.sum(axis=1)).ravel(), np.array(corpus.names, dtype=object)
+    write_table(file, {"document": names, "words": lengths, **columns})
     return file
 
 
@@ -314,9 +315,8 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         content, summary, fitted.history_, fit=found.ending, command=request.command,
         settings=settings, facts=facts, notes=[in_options(note) for note in found.notes], files=files,
     )  # fmt: skip
-    page = request.out / PAGE
-    write_atomically(page, html.encode("utf-8", "backslashreplace"))
-    written.append(page)
+    write_atomically(request.out / PAGE, html.encode("utf-8", "backslashreplace"))
+    written.append(request.out / PAGE)
 
 
 def _write_groups(request: TopicsRequest, found: Found, shares: Array) -> Path:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from swiftem.data.documents.word_counts import (
 )
 from swiftem.data.documents.words import choose_stop_words
 
-__all__ = ["count_texts", "match_words", "read_corpus"]
+__all__ = ["check_for_format", "count_texts", "match_words", "read_corpus"]
 
 BY_FOLDER = "folder"
 """Name of the labels that are subfolders."""
@@ -130,22 +131,13 @@ def read_corpus(
         raise FileNotFoundError(f"{place} must be a file or a folder with a corpus, but does not exist.")
     if format == "auto":
         format = recognise(place)
-    if text_column is not None and format not in ("csv", "parquet"):
-        raise ValueError(f"text_column is for tables (csv, parquet), and {place} is read as {format}.")
-    if label_column is not None and format not in ("csv", "parquet", "folder"):
-        raise ValueError(
-            f"label_column is for tables (csv, parquet) and folders, and {place} is read as {format}."
-        )
+    check_for_format(
+        place, format, text_column=text_column, label_column=label_column, stop_words=stop_words,
+        phrases=phrases, drop_common=drop_common, drop_headers=drop_headers,
+    )  # fmt: skip
     if vocabulary is not None and format not in COUNTS:
         raise ValueError(f"vocabulary is for counts ({', '.join(COUNTS)}), and {place} is read as {format}.")
     if format in COUNTS:
-        of_texts = {
-            "stop_words": stop_words is not None and stop_words != "auto", "phrases": phrases,
-            "drop_common": drop_common is not None, "drop_headers": drop_headers,
-        }  # fmt: skip
-        for name, given in of_texts.items():
-            if given:
-                raise ValueError(f"{name} is for texts, and {place} is read as {format}, counts of words.")
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
     texts = _texts(place, format, text_column, label_column, leave_out)
@@ -157,6 +149,26 @@ def read_corpus(
         texts, n_words, stop_words, phrases=phrases, drop_common=drop_common, drop_headers=drop_headers,
         known_words=known_words, source=str(place), format=format,
     )  # fmt: skip
+
+
+def check_for_format(
+    place: Path, format: str, *, text_column: str | None, label_column: str | None, stop_words: Any,
+    phrases: bool, drop_common: float | None, drop_headers: bool,
+) -> None:  # fmt: skip
+    """Raise ValueError for an argument of :func:`read_corpus` that a format does not use."""
+    if text_column is not None and format not in ("csv", "parquet"):
+        raise ValueError(f"text_column is for tables (csv, parquet), and {place} is read as {format}.")
+    if label_column is not None and format not in ("csv", "parquet", "folder"):
+        raise ValueError(
+            f"label_column is for tables (csv, parquet) and folders, and {place} is read as {format}."
+        )
+    of_texts = {
+        "stop_words": stop_words is not None and stop_words != "auto", "phrases": phrases,
+        "drop_common": drop_common is not None, "drop_headers": drop_headers,
+    }  # fmt: skip
+    for name, given in of_texts.items():
+        if given and format in COUNTS:
+            raise ValueError(f"{name} is for texts, and {place} is read as {format}, counts of words.")
 
 
 def _texts(

@@ -295,6 +295,8 @@ class _Path:
             given=np.ndim(usual.beta) == 2, acceleration=usual.acceleration,
         )  # fmt: skip
         by_size = [k for k in last.sorted_topics() if k != last.background_]
+        if not by_size:  # one topic, the background: there is nothing to split
+            return {}
         own = sorted(by_size[: number - background])
         topics = split_topics(last.components_[own], last.topic_counts_[own], number - background, self._rng)
         if background:
