@@ -62,7 +62,7 @@ def test_what_cannot_be_combined_is_refused_by_name(part, tmp_path):
 @pytest.mark.parametrize("method", ["auto", "em", "sem"])
 def test_more_documents_than_a_block(kind, method, tmp_path):
     """5,200 documents: more than in a block, in a fit without compiled code, and for learning alpha."""
-    options = {"kind": kind, "method": method, "empty": "some", "weight": "zeros", "precision": "float64"}
+    options = {"kind": kind, "method": method, "empty": "some", "weight": "whole", "precision": "float64"}
     if method != "sem" and kind != "delayed":
         options["alpha"] = "learn"
     check(USUAL | options, 5200, tmp_path, 0)
