@@ -1,6 +1,7 @@
 """Combinations of parameters, kinds of counts and calls: PLSA, ``select_topics`` and ``swiftem topics``."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,10 +30,12 @@ def is_quick(case):
     return is_short and case["device"] != "cuda" and not case["checkpoint"]
 
 
+SOME = net.some_cases(net.OPTIONS | net.DATA, QUICK, lambda case: net.compatible(case) and is_quick(case))
+
+
 @pytest.mark.parametrize("number", range(QUICK))
-def test_some_pairs(number, tmp_path):
-    case = [case for case in net.cases(20) if is_quick(case)][number]
-    check(case, 505 if number % 9 == 8 else SIZES[number % 3], tmp_path, number)
+def test_some_combinations(number, tmp_path):
+    check(SOME[number], 505 if number % 9 == 8 else SIZES[number % 3], tmp_path, number)
 
 
 @pytest.mark.slow
@@ -59,7 +62,7 @@ def test_what_cannot_be_combined_is_refused_by_name(part, tmp_path):
 @pytest.mark.parametrize("method", ["auto", "em", "sem"])
 def test_more_documents_than_a_block(kind, method, tmp_path):
     """5,200 documents: more than in a block, in a fit without compiled code, and for learning alpha."""
-    options = {"kind": kind, "method": method, "empty": "some", "weight": "zeros", "precision": "float64"}
+    options = {"kind": kind, "method": method, "empty": "some", "weight": "whole", "precision": "float64"}
     if method != "sem" and kind != "delayed":
         options["alpha"] = "learn"
     check(USUAL | options, 5200, tmp_path, 0)
@@ -196,8 +199,7 @@ def check_selection(case, folder):
 
 @pytest.mark.parametrize("number", range(4))
 def test_some_selections(number, tmp_path):
-    made = all_pairs(SELECT, np.random.default_rng(0), allowed=can_select)
-    check_selection(next(case for case in made[number:] if case["n"] == 130), tmp_path)
+    check_selection(net.some_cases(SELECT, 4, can_select)[number] | {"n": 130}, tmp_path)
 
 
 @pytest.mark.slow
@@ -349,15 +351,19 @@ def check_command(case, folder, *, may_refuse=False):
 
 @pytest.mark.parametrize("number", range(6))
 def test_some_commands(number, tmp_path):
-    check_command(all_pairs(COMMAND, np.random.default_rng(0), allowed=can_run)[number], tmp_path)
+    check_command(net.some_cases(COMMAND, 6, can_run)[number], tmp_path)
+
+
+@cache
+def commands(allowed):
+    return all_pairs(COMMAND, np.random.default_rng(1), allowed=allowed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_all_commands(part, tmp_path):
     for allowed in (can_run, None):
-        made = all_pairs(COMMAND, np.random.default_rng(1), allowed=allowed)
-        for number, case in list(enumerate(made))[part::10]:
+        for number, case in list(enumerate(commands(allowed)))[part::10]:
             folder = tmp_path / f"{allowed is None}-{number}"
             folder.mkdir()
             check_command(case, folder, may_refuse=allowed is None)

@@ -206,6 +206,15 @@ def test_weights_of_documents_of_a_file():
     np.testing.assert_allclose(one.components_, two.components_, rtol=0, atol=1e-9)
 
 
+def test_documents_of_weight_zero_are_not_clustered():
+    X = corpus(600)
+    weight = np.zeros(600)
+    weight[np.flatnonzero(X.sum(axis=1))[:2]] = 1.0
+    assert np.isfinite(fit(CsrDocuments(X), sample_weight=weight, max_iter=3).components_).all()
+    with pytest.raises(ValueError, match=r"init must be 'random' .* got 'k-means' with 2 documents"):
+        fit(CsrDocuments(X), sample_weight=weight, init="k-means")
+
+
 @pytest.mark.parametrize(
     "options", [{"method": "iem"}, {"method": "fiem"}, {"method": "sem", "sampling": "tokens"}]
 )

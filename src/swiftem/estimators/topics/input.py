@@ -310,7 +310,7 @@ class TopicInput:
         if not isinstance(self.init, str):
             return [self._given_topics(documents.n_words)]
         by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"
-        enough = int((documents.length > 0).sum())
+        enough = int((documents.length * documents.weight > 0).sum())
         clustered = self.init == "k-means" or (
             self.init == "auto" and by_documents and enough >= SMALL and len(beta) == 1
         )
