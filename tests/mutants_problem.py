@@ -55,8 +55,8 @@ MUTANTS = [
     (
         "budget: a memory takes what is reserved",
         "budget.py",
-        "size + self.reserved <= self.limit",
-        "size <= self.limit",
+        "size + self.reserved > self.limit",
+        "size > self.limit",
         "tests/test_stored_runs.py::test_what_is_remembered_may_be_in_a_file",
     ),
 ]

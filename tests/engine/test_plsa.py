@@ -10,6 +10,7 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.data import CountSource, TokenSource
 from swiftem.engine import plsa as lanes
+from swiftem.engine import plsa_expectation
 from swiftem.engine.expectation import Expectation
 from swiftem.engine.lane import Current, Task
 from swiftem.engine.numba import plsa, plsa_batch
@@ -358,7 +359,7 @@ class TestChoice:
         assert plsa_lane(self.task(methods.OnlineEM(), wrapped, data)) is None
 
     def test_more_tokens_than_can_be_written_out(self, monkeypatch):
-        monkeypatch.setattr(lanes, "MOST_TOKENS", 10)
+        monkeypatch.setattr(plsa_expectation, "MOST_TOKENS", 10)
         assert plsa_lane(self.task(methods.OnlineEM())) is None
 
     def test_it_reads_tokens_by_itself(self):
