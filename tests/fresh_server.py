@@ -16,7 +16,7 @@ from forks import fork
 import swiftem  # noqa: F401
 
 OTHERS = ("numba", "scipy.sparse", "scipy.special", "sklearn.cluster", "sklearn.mixture", "typer.testing")
-IMPORTED = {"swiftem", "swiftem.process"}
+IMPORTED = {"swiftem", "swiftem._visible", "swiftem.process"}
 """Modules of ``import swiftem``."""
 NOT_YET = ("swiftem.algorithm", "swiftem.checkpoints", "swiftem.engine.", "swiftem.estimators", "swiftem.cli")
 REFERENCE = "swiftem.engine.reference"

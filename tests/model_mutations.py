@@ -71,7 +71,7 @@ def make_models(folder: Path) -> None:
             mixture.partial_fit(ROWS[:50]).save(folder / f"GaussianMixture-{kind}-stream")
         prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=[1.0, 2.0], mean_precision=0.1)
         swiftem.GaussianMixture(
-            2, prior=prior, step_size=swiftem.schedules.power(1.0, 0.6), concentration=2.0,
+            2, prior=prior, method="sem", step_size=swiftem.schedules.power(1.0, 0.6), concentration=2.0,
             means_init=[[0.0, 0.0], [4.0, 4.0]],
         ).fit(ROWS.astype(np.float32)).save(folder / "GaussianMixture-prior")  # fmt: skip
         swiftem.GaussianMixture.from_parameters([0.5, 0.5], [[0.0, 0.0], [4.0, 4.0]], [1.0, 2.0],

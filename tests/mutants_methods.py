@@ -95,8 +95,8 @@ MUTANTS = [
     (
         "learned α: documents without their weights",
         "estimators/topics/learned_alpha.py",
-        "above = weight @ (positive",
-        "above = weight.mean() * np.ones_like(weight) @ (positive",
+        "above = (weight[:, None] * more)",
+        "above = (weight.mean() * more)",
         f"{ALPHA}::test_a_step_is_the_plain_one",
     ),
     (

@@ -565,7 +565,10 @@ def allowed_refusals(case: Case) -> tuple[str, ...]:
         "got a Dask collection",
     ]
     if case["estimator"] in ("regression", "select"):  # rows are in memory
-        sentences += ["X must be an array, a data frame or a sparse matrix"]
+        sentences += [
+            "X must be an array, a data frame or a sparse matrix",
+            "X must be an array or a data frame",
+        ]
     if case.get("family") == "auto":  # the types of columns choose
         sentences += ["family='auto' must have a table in memory", "X must be a table in memory"]
     return tuple(sentences)

@@ -494,7 +494,7 @@ def test_calls_are_checked(data):
         ([[1.0, -1.0]], "Negative values"),
         (np.zeros((3, 2)), "X must have at least one token"),
         (np.zeros((0, 2)), "minimum of 1 is required"),
-        ([["a", "b"]], "could not convert string"),
+        ([["a", "b"]], "X must have numbers in every column, got text"),
         (["a text"], "X must be counts of words, got texts"),
     ],
     ids=["nan", "sparse nan", "negative", "all zero", "no document", "strings", "texts"],

@@ -271,8 +271,9 @@ class MixtureScores(MixtureBase):
                [1., 2.]])
         """
         if is_planned(X) or isinstance(X, UnitSource):
+            kind = "units" if isinstance(X, UnitSource) else "a Dask collection"
             raise TypeError(
-                "X must be an array, a table or a file for impute, got a Dask collection: give its parts, "
+                f"X must be an array, a table or a file for impute, got {kind}: give its parts, "
                 "for example with map_blocks or map_partitions."
             )
         if is_tensor(X) and kernels_of(self.device, X):

@@ -64,7 +64,8 @@ def read_rows(estimator: Any, X: Any) -> Array:
 
 def _check_in_memory(name: str, data: Any) -> None:
     """Raise TypeError for files, sources and Dask collections."""
-    if isinstance(data, str | Source) or is_stored(data) or is_planned(data):
+    is_list = name == "y" and isinstance(data, list | tuple)  # of texts, not of files
+    if isinstance(data, str | Source) or (is_stored(data) and not is_list) or is_planned(data):
         raise TypeError(
             f"{name} must be an array or a data frame in memory for a mixture of regressions, got "
             f"{shown(data)}: read it first, or use swiftem fit FILE --response COLUMN."

@@ -39,7 +39,6 @@ __all__ = [
     "StudentT",
     "VonMisesFisher",
     "find_family",
-    "has_option",
     "read_family",
 ]
 
