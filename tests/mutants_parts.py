@@ -99,7 +99,7 @@ MUTANTS = [
     (
         "unit documents: tokens are counted without weights",
         COUNTS,
-        "float(by_document @ found.data)",
+        "float((by_document * found.data).sum())",
         "float(found.data.sum())",
         f"{OF_DOCUMENTS}::test_what_is_known_of_units",
     ),
@@ -127,7 +127,7 @@ MUTANTS = [
     (
         "unit documents: the log-likelihood is without weights",
         DOCUMENTS,
-        "float(documents.weight @ found)",
+        "float((documents.weight * found).sum())",
         "float(found.sum())",
         f"{OF_DOCUMENTS}::test_a_score_is_weighted",
     ),

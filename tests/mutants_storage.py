@@ -38,7 +38,7 @@ MUTANTS = [
     (
         "durable: a replaced file is as open as a new one",
         DURABLE,
-        "path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()",
+        "path.stat().st_mode & 0o777 if is_file else 0o666 & ~_umask()",
         "0o666 & ~_umask()",
         f"{TABLES}::test_a_file_that_is_replaced_keeps_its_permissions",
     ),

@@ -272,13 +272,13 @@ class TopicInput:
         check_weights("X", matrix.data, "entry", "counts")
         return matrix
 
-    def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None:
+    def _weights(self, sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False) -> Array | None:
         if is_planned(sample_weight):
             import dask
 
             parts = parts_of("sample_weight", sample_weight)
             sample_weight = np.concatenate([np.asarray(part) for part in dask.compute(*parts)])
-        return read_weights(in_numpy(sample_weight), X)
+        return read_weights(sample_weight, X, may_be_zero=may_be_zero)
 
     def _alpha(self) -> Array:
         """Return α (K,): as given or, of a fitted model, as learned."""

@@ -15,7 +15,6 @@ from swiftem.engine.document_lane import RunningCounts
 from swiftem.engine.documents import Documents
 from swiftem.estimators.sklearn_parts import _fit_context
 from swiftem.estimators.topics.plan import documents_for
-from swiftem.estimators.validated import read_weights
 from swiftem.models.documents import m_step
 
 __all__ = ["TopicStream"]
@@ -46,7 +45,9 @@ class TopicStream:
         @property
         def _learns_alpha(self) -> bool: ...
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
-        def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Array | None: ...
+        def _weights(
+            self, sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False
+        ) -> Array | None: ...
         def _table_type(self, documents: Documents) -> type: ...
         def _alpha(self) -> Array: ...
         def _beta(self, n_words: int) -> Array: ...
@@ -68,7 +69,7 @@ class TopicStream:
                 f"n_components must stay {len(self.components_)} while documents are added, "
                 f"got {self.n_components}."
             )
-        weight = read_weights(sample_weight, X, may_be_zero=not first)
+        weight = self._weights(sample_weight, X, may_be_zero=not first)
         documents = documents_for(X, weight, self.n_components)
         documents.dtype = self._table_type(documents)
         if first and self._learns_alpha:
