@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from combinations.pairs import installed
 
 from swiftem.data import ArraySource, NpySource, open_source
 
@@ -288,6 +289,7 @@ KINDS: dict[str, Kind] = {
     "Dask frame": Kind(dask_frame, stored=True),
     "delayed": Kind(delayed, stored=True),
 }
+KINDS = {name: KINDS[name] for name in installed(KINDS)}
 """All kinds by name; a kind for a device is one more line here."""
 
 DASK = ("Dask array", "Dask frame", "delayed")

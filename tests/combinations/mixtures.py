@@ -24,7 +24,7 @@ if __name__ == "__main__":  # as a script: its folder's parent has the helpers o
     sys.path.insert(0, str(Path(__file__).parents[1]))
 from combinations.inputs import DASK, KINDS, Input, Kind, pieces
 from combinations.judge import Outcome, attempt, difference, unequal_labels
-from combinations.pairs import all_pairs
+from combinations.pairs import all_pairs, installed
 from sklearn.base import clone
 
 import swiftem
@@ -87,7 +87,9 @@ REGRESSION = {name: SHARED[name] for name in (
     "family": ["gaussian", "gaussian", "poisson"],
     "fit_intercept": [True, False],
     "smoothing": [1e-3, 0.0, 2.0],
-    "responses": ["array", "list", "float32", "int", "pandas", "polars", "tensor", "masked", "column"],
+    "responses": installed(
+        ["array", "list", "float32", "int", "pandas", "polars", "tensor", "masked", "column"]
+    ),
 }  # fmt: skip
 
 SELECT = {name: SHARED[name] for name in ("n_init", "method", "batch_size", "step_size", "acceleration")} | {
@@ -134,6 +136,7 @@ ASKED = (
     "Parquet",
     "CSV",
 )
+ASKED = tuple(installed(ASKED))
 """Kinds of rows for the calls after the fit, besides the kind of the fit."""
 
 
@@ -645,7 +648,11 @@ def without_passes(value: Any) -> Any:
     """Return fitted numbers without those of passes: a gain close to ``tol`` may be below it in float32."""
     if not isinstance(value, dict):
         return value
-    return {name: part for name, part in value.items() if name not in ("n_iter_", "converged_")}
+    return {
+        name: part
+        for name, part in value.items()
+        if name not in ("n_iter_", "converged_", "passes", "converged")
+    }
 
 
 def described(case: Case) -> str:

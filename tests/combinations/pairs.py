@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -13,6 +14,12 @@ CANDIDATES = 10
 
 COMPLETIONS = 200
 """Draws of the other factors for a pair before it counts as forbidden."""
+
+
+def installed(names: Iterable[Any]) -> list[Any]:
+    """Return the names without tensors and "cuda" if PyTorch, which is optional, is not installed."""
+    has_torch = find_spec("torch") is not None
+    return [name for name in names if has_torch or not ("tensor" in str(name) or name == "cuda")]
 
 
 def all_pairs(

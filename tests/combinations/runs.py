@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
+from combinations.pairs import installed
 from faults.call_fuzzer import problem_of
 from helpers import leaves
 
@@ -52,10 +53,10 @@ SCHEDULES: dict[str, Any] = {
     "function": lambda k: 1.0 / (k + 1),
 }
 
-ROWS = (
+ROWS = installed([
     "array", "fortran", "strided", "float32", "int", "list", "memmap", "tensor", "pandas", "polars", "source",
     "npy", "csv", "parquet", "blocks", "dask", "units",
-)  # fmt: skip
+])  # fmt: skip
 COUNTS = ("csr", "csc", "coo", "int8", "tokens", "token source", "count source", "dense", "fractions")
 STORED, UNITS = ("npy", "csv", "parquet", "blocks"), ("dask", "units")
 

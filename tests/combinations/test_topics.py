@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from combinations import topics as net
-from combinations.pairs import all_pairs
+from combinations.pairs import all_pairs, installed
 from typer.testing import CliRunner
 
 import swiftem
@@ -58,7 +58,7 @@ def test_what_cannot_be_combined_is_refused_by_name(part, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["csr_array", "tensor coo", "npz csr", "uci", "delayed"])
+@pytest.mark.parametrize("kind", installed(["csr_array", "tensor coo", "npz csr", "uci", "delayed"]))
 @pytest.mark.parametrize("method", ["auto", "em", "sem"])
 def test_more_documents_than_a_block(kind, method, tmp_path):
     """5,200 documents: more than in a block, in a fit without compiled code, and for learning alpha."""
@@ -130,7 +130,9 @@ def test_an_option_does_something_or_nothing(change, tmp_path):
 # Streams
 
 
-STREAMED = ("csr_array", "lists", "pandas", "tensor coo", "npz csr", "uci", "CsrDocuments", "delayed")
+STREAMED = installed(
+    ["csr_array", "lists", "pandas", "tensor coo", "npz csr", "uci", "CsrDocuments", "delayed"]
+)
 
 
 @pytest.mark.parametrize(

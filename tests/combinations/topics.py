@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 if __name__ == "__main__":  # as a script: its folder's parent has the helpers of all tests
     sys.path.insert(0, str(Path(__file__).parents[1]))
-from combinations.pairs import all_pairs
+from combinations.pairs import all_pairs, installed
 from faults.call_fuzzer import is_own, problem_of, problem_with_topics
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -288,10 +288,11 @@ KINDS: dict[str, Kind] = {
     "delayed": Kind(units(sp.csr_array), place="dask"),
     "delayed arrays": Kind(units(np.asarray), place="dask"),
 }
+KINDS = {name: KINDS[name] for name in installed(KINDS)}
 
 OPTIONS: dict[str, list[Any]] = {
     "n_components": [3, 1, 9],
-    "alpha": [0.1, 0.0, "array", "learn", "tensor"],
+    "alpha": installed([0.1, 0.0, "array", "learn", "tensor"]),
     "beta": ["auto", 0.0, 0.5, "words", "seeds"],
     "background": ["auto", True, False],
     "decorrelation": ["auto", 0.0, 5.0],
@@ -308,7 +309,7 @@ OPTIONS: dict[str, list[Any]] = {
     "tol": [1e-4, 0.0, 1e-7],
     "memory_limit": [None, "400MB"],
     "scratch": [None, "folder"],
-    "device": ["auto", "cpu", "cuda"],
+    "device": installed(["auto", "cpu", "cuda"]),
     "device_memory_limit": [None, "1GB"],
     "checkpoint": [None, "folder", "every 2"],
     "random_state": [0, "RandomState"],
