@@ -612,6 +612,8 @@ def has_same_fit(case: Case, trial: Trial) -> bool:
         is_single = trial.kind.precision > 1e-6
         return not is_single and (not trial.kind.stored or case["kind"] == "generator")
     is_stochastic = case["method"] not in ("auto", "em", "Squarem")
+    if case["estimator"] == "select" and is_stochastic and trial.kind.precision > 1e-6:
+        return False  # rounding may decide between a fresh start and a split
     return not in_blocks or (not is_stochastic and case["rows"] <= SAMPLE)
 
 
@@ -646,10 +648,12 @@ def compared(name: str, wanted: Outcome, got: Outcome, case: Case, trial: Trial,
 
 def without_passes(value: Any) -> Any:
     """Return fitted numbers without those of passes: a gain close to ``tol`` may be below it in float32."""
+    if isinstance(value, list):
+        return [without_passes(part) for part in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: part
+        name: without_passes(part)
         for name, part in value.items()
         if name not in ("n_iter_", "converged_", "passes", "converged")
     }
