@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # With as many processes as cores, threads of BLAS and OpenMP would only wait for each other.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # What `make test-fast` runs: every layer, without child processes and statistics.
-FAST := tests/data tests/models tests/methods tests/checkpoints tests/contracts/test_methods.py \
+FAST := tests/data tests/mixture tests/models tests/methods tests/core tests/contracts/test_methods.py \
   --ignore=tests/data/test_docstrings.py --ignore=tests/methods/test_trajectories.py tests/theory/test_gradient.py \
   tests/engine/reference tests/engine/test_domain.py tests/engine/test_plsa_domain.py tests/report/test_page.py \
   tests/cli/test_app.py tests/cli/test_commands.py tests/cli/test_components.py tests/cli/test_topics_refused.py \

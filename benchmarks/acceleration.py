@@ -47,9 +47,9 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
 def measured(n: int, seed: int, methods: Sequence[Any]) -> list[Found]:
     """Return the passes of each method to the optimum; a run that ends elsewhere has infinitely many."""
     import swiftem
-    from swiftem.algorithm import run_problem
+    from swiftem._run import run_problem
+    from swiftem.core.problem import Problem
     from swiftem.methods import EM, Accelerated
-    from swiftem.problem import Problem
 
     rng = np.random.default_rng(seed)
     weights, means = rng.dirichlet(np.full(M, 8.0)), rng.normal(size=(M, D))
@@ -65,7 +65,7 @@ def measured(n: int, seed: int, methods: Sequence[Any]) -> list[Found]:
         values: list[float] = []
 
         def look(iterate: Any) -> bool:
-            values.append(problem.e_step.objective(iterate.theta))
+            values.append(problem.compute.objective(iterate.theta))
             return values[-1] < optimum + GAP or (len(values) > 100 and values[-100] - values[-1] < 1e-13)
 
         result = run_problem(

@@ -21,9 +21,8 @@ __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
 TITLE = "A checkpoint every pass"
 LEAD = ("model", "method")
-NOTE = """Ratio of whole runs, with and without: fingerprint of the data, checkpoints, and the wait for
-the disk at the end. iem and fiem have a memory of float64, n·M numbers. Checkpoints are written in their
-own thread: if other programs use all cores, they take their share of the time."""
+NOTE = """Ratio of whole runs, with and without: fingerprint of the data and checkpoints. iem and fiem have a
+memory of float64, n·M numbers, which is hashed and written. A run waits until a checkpoint is on disk."""
 PASSES, REPEATS, THREADS = 10, 3, 2
 MOST = {"em": 1.05, "sem": 1.05, "sem-vr": 1.05, "iem": 1.15, "fiem": 1.15}
 """The goals."""

@@ -6,7 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from swiftem.engine.threads import environment as facts
+from swiftem.core.environment import environment as facts
+from swiftem.kernels.threads import get_threads
 
 __all__ = ["VERSIONS", "environment"]
 
@@ -15,7 +16,7 @@ VERSIONS = ("python", "numpy", "scipy", "scikit-learn", "numba", "swiftem")
 
 def environment() -> dict[str, str]:
     """Return the columns that are the same in every row of the results."""
-    here = facts("scipy", "scikit-learn")
+    here = facts("scipy", "scikit-learn") | {"threads": str(get_threads())}
     chosen = {name: here[name] for name in VERSIONS}
     return {"commit": _commit(), **chosen, "cpu": here["processor"], "cores": str(os.cpu_count())}
 

@@ -57,10 +57,8 @@ def corpus(entries: int, n_words: int = WORDS, per_document: int = 110) -> Any:
 def _pass(counts: Any, n_topics: int, leaves_out: bool, repeats: int, queued: Any, goal: float | None) -> Row:
     import torch
 
-    from swiftem.engine.gpu.topics.counts import DeviceCounts
-    from swiftem.engine.gpu.topics.documents import DeviceDocuments
-    from swiftem.engine.gpu.topics.passes import PlainPasses
-    from swiftem.engine.gpu.topics.topics import left_out_of, m_step
+    from swiftem.topics.compute.device_documents import DeviceDocuments
+    from swiftem.topics.compute.torch import DeviceCounts, TorchPasses, left_out_of, m_step
 
     documents, alpha = DeviceDocuments(counts, None, np.float32, device="cuda:0"), np.full(n_topics, 0.1)
     passes: Any = documents.passes(alpha)
@@ -72,7 +70,7 @@ def _pass(counts: Any, n_topics: int, leaves_out: bool, repeats: int, queued: An
     state = passes.shares(start)
     found = passes.em(state.clone(), topics, left_out)
     part = counts[: 2_000_000 // 110]  # float64 takes long
-    some = PlainPasses(
+    some = TorchPasses(
         DeviceCounts(DeviceDocuments(part, device="cuda:0"), n_topics, "cuda:0", torch.float64), alpha
     )
     exact = some.em(some.shares(start[: part.shape[0]]), topics, left_out).doc_topic

@@ -13,8 +13,8 @@ import numpy as np
 
 import swiftem
 from swiftem import methods, models, schedules
+from swiftem.core.compute import Compute
 from swiftem.data import ArraySource
-from swiftem.engine.expectation import Expectation
 
 MODEL = models.GaussianMixtureModel(2)
 START = MODEL.theta(weights=[0.5, 0.5], means=[[2.0], [-0.5]])
@@ -80,7 +80,15 @@ def averages(n: int, seeds: int) -> None:
     ):
         for passes in (5, 20):
             found = [
-                error(y, methods.OnlineEM(step, average=average), passes, best, seeds)
+                error(
+                    y,
+                    methods.OnlineEM(step)
+                    if average is None
+                    else methods.Averaged(methods.OnlineEM(step), average),
+                    passes,
+                    best,
+                    seeds,
+                )
                 for average in (None, "suffix", n)
             ]
             print(f"| {name} | {passes} | " + " | ".join(f"{value:.1e}" for value in found) + " |")
@@ -94,7 +102,6 @@ def growth(n: int, seeds: int) -> None:
     for name, method in (
         ("b = 10, γ = 0.1", methods.OnlineEM(0.1, 10)),
         (f"b = {n // 50}, γ = 0.1", methods.OnlineEM(0.1, n // 50)),
-        (f"b from 10 to {n // 4}, γ = 0.1", methods.OnlineEM(0.1, 10, largest_batch=n // 4)),
         ("b = 10, γ = 3 / (k + 10)", methods.OnlineEM(batch_size=10)),
     ):
         ends = [
@@ -115,7 +122,7 @@ def coefficient(n: int) -> None:
     """
     y, method = sample(n, 0.5), methods.OptFIEM()
     source = ArraySource(y)
-    e_step = Expectation(MODEL.bind(source), source)
+    e_step = Compute(MODEL.bind(source), source)
     everyone = e_step.take(np.arange(n))
     print("\n| passes | λ | best λ | variance over fiem's |\n|---|---|---|---|")
     result = swiftem.run(MODEL, y, method, theta0=START, n_iter=0, seed=0)

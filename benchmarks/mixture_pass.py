@@ -15,7 +15,7 @@ from benchmarks.row import Row
 from benchmarks.runs import agree
 from benchmarks.timing import interleaved, least
 from swiftem import data, methods, models
-from swiftem.engine.expectation import choose_expectation
+from swiftem.core.compute import Placement
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -80,7 +80,7 @@ def _late(n: int, d: int, repeats: int) -> Row:
 def _row(kind: str, n: int, d: int, goal: float, repeats: int) -> Row:
     model, source, theta = problem(kind, n, d)
     theirs = scikit_learn_pass(kind, source.y, theta)
-    e_step = choose_expectation("auto", model.bind(source), source)
+    e_step = model.bind(source).compute(source, Placement())
     agree(f"{TITLE}, {kind}", model.bind(source).m_step(e_step.full(theta))[:3], theirs()[:3])
     ours = passes(model, source, theta, 1)
     value, peer_value = least([ours, lambda: interleaved([theirs], 1)[0]], repeats)
@@ -101,7 +101,7 @@ def problem(kind: str, n: int, d: int) -> tuple[Any, Any, Any]:
         data.ArraySource(y),
     )
     bound = model.bind(source)
-    e_step = choose_expectation("auto", bound, source)
+    e_step = bound.compute(source, Placement())
     return model, source, bound.m_step(e_step.full(bound.initial_theta(rng)))
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from time import perf_counter, perf_counter_ns
 from typing import Any
 
-from swiftem.engine.threads import get_threads, set_threads
+from swiftem.kernels.threads import get_threads, set_threads
 
 __all__ = ["Laps", "interleaved", "least", "threads"]
 

@@ -18,8 +18,9 @@ from benchmarks.row import Row
 from benchmarks.timing import interleaved, threads
 from benchmarks.topic_peers import nmf, tomotopy_model, topics_after
 from swiftem import data
-from swiftem.engine.documents import Documents
 from swiftem.estimators.topics.queries import coherence_of
+from swiftem.theory.docstrings import docstring_corpus
+from swiftem.topics.compute.corpus import Documents
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -104,7 +105,8 @@ def _rows(name: str, X: Any, n_topics: int, quick: bool, repeats: int) -> Iterat
 
 def corpora(quick: bool) -> Iterator[tuple[str, Any]]:
     """Yield names and counts: the docstrings of this installation, and the FAO texts if available."""
-    yield "docstrings", _counted(data.docstring_corpus(["json", "email"] if quick else ("numpy", "scipy", "sklearn", "stdlib")).documents)  # fmt: skip # noqa: E501
+    packages = ("json", "email") if quick else ("numpy", "scipy", "sklearn", "stdlib")
+    yield "docstrings", _counted(docstring_corpus(packages).documents)
     if FAO.exists() and not quick:
         yield "fao-10k", _counted(data.read_documents(FAO))
 
@@ -184,7 +186,7 @@ def pass_times(X: Any, n_topics: int, repeats: int) -> dict[str, tuple[float, fl
 
     def ours() -> None:
         nonlocal topics
-        from swiftem.models.documents import m_step
+        from swiftem.topics.documents import m_step
 
         counts, _ = documents.em_pass(shares, topics, alpha)
         topics = m_step(counts, np.full((1, 1), 0.05))

@@ -69,8 +69,8 @@ def generate(file: Path, tokens: float, words: int, seed: int = 0) -> int:
 
 def fit(file: Path, topics: int, limit: str, scratch: str | None) -> dict[str, Any]:
     """Fit the file, and return seconds and bytes: of a new process, please."""
-    import swiftem.engine.numba.plsa_document_passes
-    import swiftem.engine.numba.plsa_documents
+    import swiftem.topics.compute.folding_kernels
+    import swiftem.topics.compute.passes_kernels
 
     before, resident, peaks = bytes_of("RssAnon"), bytes_of("VmRSS"), [0]
 
@@ -121,7 +121,7 @@ class Sampler:
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     from benchmarks.start_up import fresh
-    from swiftem.budget import read_memory_limit
+    from swiftem.core.budget import read_memory_limit
 
     if not STATUS.exists():
         return

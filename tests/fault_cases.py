@@ -14,13 +14,13 @@ from typing import Any
 import helpers
 import numpy as np
 import scipy.sparse as sp
+from forks import encode
 
 import swiftem
 from swiftem import methods, models
-from swiftem.budget import MemoryLimitError
-from swiftem.checkpoints.tree import encode
-from swiftem.files.durable import replacing
-from swiftem.files.scratch import is_scratch
+from swiftem.core.budget import MemoryLimitError
+from swiftem.core.files import replacing
+from swiftem.core.scratch import is_scratch
 
 N = 6000
 

@@ -14,7 +14,7 @@ from typing import Any
 from fault_cases import CASES
 from forks import fork, say, write
 
-from swiftem.engine.threads import set_threads
+from swiftem.kernels.threads import set_threads
 
 
 def main() -> None:

@@ -15,9 +15,10 @@ import helpers
 import model_mutations
 import numpy as np
 import scipy.sparse as sp
+from forks import encode
 
 import swiftem
-from swiftem.checkpoints.tree import encode
+from swiftem.core.checkpoint_folder import FORMAT
 from swiftem.estimators.watch import StartWatch
 
 N_ITER = 60
@@ -187,16 +188,12 @@ def mix_folders(here: Path, cases: Path, rng: random.Random) -> None:
 
 def repeat_records(here: Path, cases: Path, rng: random.Random) -> None:
     """Write a record over another, write two in the other order, or one once more."""
-    chosen = [path for path in files(here) if path.name == "path"]
+    chosen = [path for path in files(here) if path.name == "records"]
     if not chosen:
         return change_bytes(here, cases, rng)
     path = rng.choice(chosen)
-    content = path.read_bytes()
-    records, position = [], 0
-    while content[position : position + 4] == b"rec\n":
-        length = 12 + int.from_bytes(content[position + 4 : position + 12], "little")
-        records.append(content[position : position + length])
-        position += length
+    mark = FORMAT.encode()
+    records = [mark + record for record in path.read_bytes().split(mark)[1:]]
     if records:
         one, other = rng.randrange(len(records)), rng.randrange(len(records))
         if rng.random() < 0.5:
@@ -205,7 +202,7 @@ def repeat_records(here: Path, cases: Path, rng: random.Random) -> None:
             records[one], records[other] = records[other], records[one]
         if rng.random() < 0.2:
             records.append(records[one])
-    path.write_bytes(b"".join(records) + content[position:])
+    path.write_bytes(b"".join(records))
     return None
 
 
@@ -214,16 +211,14 @@ def link(here: Path, cases: Path, rng: random.Random) -> None:
     aside = here.with_name(f"{here.name}-outside")
     aside.mkdir(exist_ok=True)
     folder = rng.choice([here, *(path for path in here.iterdir() if path.is_dir())])
-    name = rng.choice(("lock", "begun", "state-0", "state-1", "memory-0", "path", ".state-1.new"))
+    name = rng.choice(("lock", "state", "memory-0-5", "memory-0-13", "records", ".state.x"))
     path, outside = folder / name, aside / name
     outside.write_bytes(path.read_bytes() if path.is_file() else b"outside")
     path.unlink(missing_ok=True)
-    how = rng.randrange(4)
+    how = rng.randrange(3)
     if how == 0:
         path.symlink_to(outside)
     elif how == 1:
-        os.link(outside, path)
-    elif how == 2:
         os.mkfifo(path)
     else:
         path.mkdir()

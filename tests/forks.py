@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import select
@@ -50,6 +51,15 @@ class Server:
 def say(**facts: object) -> None:
     """Answer a line."""
     print(json.dumps(facts), flush=True)
+
+
+def encode(value: Any) -> bytes:
+    """Return a result as bytes, to compare it; what does that is imported after the result is there."""
+    from swiftem.core.state_file import write_tree
+
+    stream = io.BytesIO()
+    write_tree(stream, "a result, format 1", value)
+    return stream.getvalue()
 
 
 def write(path: str, content: bytes) -> None:

@@ -16,9 +16,16 @@ from forks import fork
 import swiftem  # noqa: F401
 
 OTHERS = ("numba", "scipy.sparse", "scipy.special", "sklearn.cluster", "sklearn.mixture", "typer.testing")
-IMPORTED = {"swiftem", "swiftem._visible", "swiftem.process"}
+IMPORTED = {"swiftem", "swiftem.core", "swiftem.core.visible", "swiftem.core.process"}
 """Modules of ``import swiftem``."""
-NOT_YET = ("swiftem.algorithm", "swiftem.checkpoints", "swiftem.engine.", "swiftem.estimators", "swiftem.cli")
+NOT_YET = (
+    "swiftem._run",
+    "swiftem.core.checkpoint",
+    "swiftem.core.state_file",
+    "swiftem.engine.",
+    "swiftem.estimators",
+    "swiftem.cli",
+)
 REFERENCE = "swiftem.engine.reference"
 """The models' own functions in NumPy."""
 

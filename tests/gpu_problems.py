@@ -14,8 +14,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
 
 from swiftem import models  # noqa: E402
+from swiftem.core.compute import Placement  # noqa: E402
+from swiftem.core.problem import Problem  # noqa: E402
 from swiftem.data import ArraySource  # noqa: E402
-from swiftem.problem import Problem  # noqa: E402
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
 ON = "cuda" if torch.cuda.is_available() else "torch:cpu"
@@ -51,10 +52,10 @@ def clusters(n=3000, d=3, n_components=4, *, offset=0.0, spread=2.0, seed=0, dty
     return (rows + offset).astype(dtype)
 
 
-def problem(y, kind="full", n_components=4, kernels=DEVICE, weight=None):
+def problem(y, kind="full", n_components=4, placement=Placement(DEVICE), weight=None):
     """Return a problem of Gaussians, and parameters near its start."""
     model = models.GaussianMixtureModel(n_components, covariance=kind, reg_covar=1e-6)
-    made = Problem(model, ArraySource(y, weight), kernels=kernels)
+    made = Problem(model, ArraySource(y, weight), placement=placement)
     return made, made.bound.initial_theta(np.random.default_rng(1))
 
 

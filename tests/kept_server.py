@@ -22,7 +22,7 @@ import folder_mutations
 import model_mutations
 
 import swiftem
-from swiftem.engine.threads import set_threads
+from swiftem.kernels.threads import set_threads
 
 MEMORY = 1 << 30
 

@@ -1,259 +1,392 @@
-"""``python -m tests.mutate``: does a test notice when the source is broken?
+"""Break the source in one place at a time and report the places that no test notices.
 
-Each ``tests/mutants_*.py`` has a list ``MUTANTS`` of ``(name, file, old, new, tests)``. In the file, a path
-below ``src/swiftem``, the text ``old``, which stands there once, becomes ``new``; ``tests`` are those that
-pytest runs, files or single tests as on a command line, and at least one of them must fail. A list
-``EQUIVALENT`` of ``(name, file, old, new, why)`` has mutants that no test could notice: they are not run.
+``python -m tests.mutate core/draws.py`` makes mutants of a file, or of every file of a folder, from its
+syntax tree and runs the tests that belong to it:
 
-Every worker has a copy of the source and a cache of compiled kernels of its own; the source here stays as it
-is. All mutants take an hour: ``--folder DIR`` keeps there what was found and compiled, and a call that was
-stopped continues where it stood. What was found counts as long as the mutant, its file and its tests' files
-are the same. The exit status is 1 where a mutant survived or its text is gone, and 2 where tests fail without
-a mutant.
+1. the doctests of the file,
+2. ``tests/<folder>/test_<file>.py``,
+3. the test files that import the module, or else a name in its ``__all__`` from a facade,
+   those in the mirror's folder first,
+4. ``tests/test_gate.py``.
+
+Each file runs only if those before it pass.
+
+The working tree stays as it is: a mutant is written into a copy of the source. Mutants that no test can
+notice are listed in ``tests/mutants_explained.txt``, one per line: ``path | mutated line | reason``.
+The exit status is 1 if a mutant survived without an explanation, and 2 if a test fails without a mutant.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
-import hashlib
-import json
+import ast
+import difflib
+import itertools
 import os
-import queue
-import runpy
-import shlex
+import random
+import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 300
-"""After so long a mutant counts as killed, if its tests end without it: it made an endless loop."""
-OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT}
-"""Exit statuses of a pytest that something else ended, memory or a user."""
+GATE = "tests/test_gate.py"
+EXPLAINED = "tests/mutants_explained.txt"
+
+OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"),
+    ast.Pow: ("**", "*"),
+    ast.MatMult: ("@", "*"),
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
+}
+"""The text of each operator and of the one that replaces it."""
+
+NOT_MUTATED = (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
+LOGGERS = {"log", "logger", "logging", "warnings"}
 
 
 class Mutant(NamedTuple):
-    """One change of the source; ``tests`` is empty and ``why`` is not where no test could notice."""
+    """A file with one change: the number of the changed line, the line itself, and the whole text."""
 
-    name: str
-    file: str
-    old: str
+    path: Path
+    number: int
+    line: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """The path below the package, as in the file of explanations."""
+        return self.path.relative_to(ROOT / "src" / "swiftem").as_posix()
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        before, after = self.path.read_text(encoding="utf-8"), self.text
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), self.place, "mutant", "", "", 1)
+        return "\n".join(line.rstrip("\n") for line in lines)
+
+
+class Edit(NamedTuple):
+    """A replacement of the characters from ``begin`` to ``end``."""
+
+    begin: int
+    end: int
     new: str
-    tests: str
-    why: str = ""
 
 
-def read_mutants(folder: Path = ROOT / "tests") -> list[Mutant]:
-    """Return all mutants of the lists in a folder, in the order of the files."""
-    found: list[Mutant] = []
-    for path in sorted(folder.glob("mutants_*.py")):
-        lists = runpy.run_path(str(path))
-        found += [Mutant(*row) for row in lists.get("MUTANTS", ())]
-        found += [Mutant(*row[:4], "", row[4]) for row in lists.get("EQUIVALENT", ())]
+class Edits:
+    """The edits of a source text that make its mutants, in the order of the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._lines = text.splitlines(keepends=True)
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+
+    def __iter__(self) -> Iterator[Edit]:
+        """Yield the edits of all nodes."""
+        return self._below(ast.parse(self.text))
+
+    def _below(self, node: ast.AST) -> Iterator[Edit]:
+        if isinstance(node, NOT_MUTATED) or _is_skipped(node):
+            return
+        yield from self._of_node(node)
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list", "type_comment"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from self._below(child)
+
+    def _of_node(self, node: ast.AST) -> Iterator[Edit]:
+        match node:
+            case ast.Compare(left=left, ops=operators, comparators=right):
+                operands = [left, *right]
+                for operator, one, two in zip(operators, operands, operands[1:], strict=False):
+                    yield self._operator(operator, one, two)
+            case ast.BinOp(left=one, op=operator, right=two) if type(operator) in OPERATORS:
+                yield self._operator(operator, one, two)
+            case ast.BoolOp(op=operator, values=values):
+                for one, two in itertools.pairwise(values):
+                    yield self._operator(operator, one, two)
+            case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+                yield Edit(self._begin(node), self._begin(operand), self._between(node, operand))
+            case ast.Constant(value=bool(value)):
+                yield self._replace(node, str(not value))
+            case ast.Constant(value=int(value) | float(value)) if value in (0, 1):
+                yield self._replace(node, repr(value + 1))
+            case ast.AugAssign() | ast.Raise() | ast.Assign(targets=[ast.Subscript(), *_]):
+                yield self._replace(node, f"pass  # {self._first_line(node)}")
+            case ast.Return(value=ast.expr() as value) if not _is_none(value):
+                yield self._replace(node, f"return None  # {self._first_line(node)}")
+
+    def _operator(self, operator: ast.AST, one: ast.AST, two: ast.AST) -> Edit:
+        old, new = OPERATORS[type(operator)]
+        begin, end = self._end(one), self._begin(two)
+        pattern = r"\s+".join(map(re.escape, old.split()))
+        # Comments between the operands may have operators of their own.
+        between = re.sub(r"#.*", lambda comment: " " * len(comment[0]), self.text[begin:end])
+        match = re.search(pattern, between)
+        assert match is not None, self.text[begin:end]
+        return Edit(begin + match.start(), begin + match.end(), new)
+
+    def _between(self, node: ast.AST, operand: ast.AST) -> str:
+        """Return what stands between a unary operator and its operand, such as a parenthesis."""
+        text = self.text[self._begin(node) : self._begin(operand)]
+        return text.removeprefix("not").removeprefix("-").lstrip()
+
+    def _replace(self, node: ast.AST, new: str) -> Edit:
+        return Edit(self._begin(node), self._end(node), new)
+
+    def _first_line(self, node: ast.AST) -> str:
+        return self.text[self._begin(node) : self._end(node)].partition("\n")[0]
+
+    def _begin(self, node: ast.AST) -> int:
+        return self._position(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+    def _end(self, node: ast.AST) -> int:
+        return self._position(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def _position(self, number: int, column: int) -> int:
+        """Return the index in the text; the columns of a syntax tree count bytes."""
+        line = self._lines[number - 1].encode()[:column].decode()
+        return self._starts[number - 1] + len(line)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_skipped(node: ast.AST) -> bool:
+    """Return whether a statement has no behaviour to test: ``__all__``, log lines, imports for types."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return name in LOGGERS
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+    return False
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return the mutants of a file, in the order of its lines."""
+    text, found = path.read_text(encoding="utf-8"), []
+    for begin, end, new in Edits(text):
+        mutated = text[:begin] + new + text[end:]
+        number = text.count("\n", 0, begin) + 1
+        found.append(Mutant(path, number, mutated.splitlines()[number - 1].strip(), mutated))
+    return sorted(found, key=lambda mutant: mutant.number)
+
+
+def files_below(given: str) -> list[Path]:
+    """Return the Python files of a path, which may be below ``src/swiftem``."""
+    for path in (ROOT / "src" / "swiftem" / given, Path(given).resolve()):
+        if path.is_dir():
+            return sorted(path.rglob("*.py"))
+        if path.is_file():
+            return [path]
+    raise SystemExit(f"{given} must be a file or folder below src/swiftem, and does not exist.")
+
+
+def imported_names(path: Path) -> set[str]:
+    """Return what a file imports from the package: modules, and names with their modules."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    return {name for name in found if name.startswith("swiftem.")}
+
+
+def exported_names(path: Path) -> set[str]:
+    """Return the names in ``__all__``, which tests may import from a facade."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def tests_of(path: Path) -> list[str]:
+    """Return the tests that belong to a file of the package: its mirror, then those that import from it.
+
+    Names from a facade count only if there is no other test: popular ones are in dozens of files.
+    """
+    inside = path.relative_to(ROOT / "src" / "swiftem")
+    mirror = ROOT / "tests" / inside.parent / f"test_{inside.name}"
+    module = ".".join(part for part in ("swiftem", *inside.with_suffix("").parts) if part != "__init__")
+    imported = {test: imported_names(test) for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+    exported = exported_names(path)
+    tests = [mirror] if mirror in imported else []
+    tests += [
+        test
+        for test, names in imported.items()
+        if test != mirror and any(f"{name}.".startswith(f"{module}.") for name in names)
+    ]
+    tests = tests or [
+        test for test, names in imported.items() if exported & {name.rpartition(".")[2] for name in names}
+    ]
+    tests = tests[:1] + sorted(tests[1:], key=lambda test: test.parent != mirror.parent)
+    return [test.relative_to(ROOT).as_posix() for test in tests]
+
+
+def explanations() -> dict[tuple[str, str], str]:
+    """Return the reasons of mutants that no test can notice, by path and mutated line."""
+    found = {}
+    for line in (ROOT / EXPLAINED).read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            path, rest = line.split(" | ", 1)
+            mutated, reason = rest.rsplit(" | ", 1)
+            found[path.strip(), mutated.strip()] = reason.strip()
     return found
 
 
-def apply(mutant: Mutant, package: Path) -> bool:
-    """Change the copy of the package; return False where the text does not stand there exactly once."""
-    path = package / mutant.file
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if text.count(mutant.old) != 1:
-        return False
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-    return True
-
-
-def verdict(status: int) -> str:
-    """Return what pytest's exit status says: 1 is failed tests, below zero a crash, above 1 misuse."""
-    crashed = status < 0 and status not in OUTSIDE
-    return {0: "survived", 1: "killed"}.get(status, "killed" if crashed else "no tests ran")
-
-
-def which_failed(output: str) -> str:
-    """Return the test that pytest names as the failed one, or what there is in place of one."""
-    lines = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return lines[0].split(" - ")[0].partition(" ")[2] if lines else ""
-
-
-def files_of(tests: Iterable[str]) -> list[Path]:
-    """Return the files of tests that are given as on pytest's command line."""
-    return sorted({ROOT / test.partition("::")[0] for test in tests})
-
-
-def key_of(what: Sequence[str], files: Iterable[Path]) -> str:
-    """Return a hash of texts and of the content of files."""
-    digest = hashlib.blake2b(json.dumps(list(what)).encode(), digest_size=12)
-    for path in files:
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    return digest.hexdigest()
-
-
-class Results:
-    """What was found so far, by key: a line of JSON each in a file, or nowhere if there is no folder."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._path = None if folder is None else folder / "results.jsonl"
-        self._found: dict[str, str] = {}
-        if self._path is not None and self._path.exists():
-            for line in self._path.read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                self._found[row["key"]] = row["found"]
-
-    def get(self, key: str) -> str | None:
-        """Return what was found, or None."""
-        return self._found.get(key)
-
-    def add(self, key: str, found: str, **more: object) -> None:
-        """Write down what was found."""
-        self._found[key] = found
-        if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"found": found, **more, "key": key}, ensure_ascii=False) + "\n")
-
-
-class Worker:
-    """A folder with a copy of the source, at one place: kernels that did not change are cached."""
+class Copy:
+    """A copy of the source in which tests run, with a cache of compiled kernels of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._source, self._cache = folder / "src", folder / "cache"
-
-    def pytest(self, tests: Iterable[str], mutant: Mutant | None = None) -> tuple[str, str]:
-        """Run tests on the source, changed by a mutant; return the verdict and the output."""
-        shutil.rmtree(self._source, ignore_errors=True)
+        self._source = folder / "src"
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
-        if mutant is not None and not apply(mutant, self._source / "swiftem"):
-            return "text is gone", ""
-        environment = os.environ | {
+        self._environment = os.environ | {
             "PYTHONPATH": str(self._source),
-            "NUMBA_CACHE_DIR": str(self._cache),
+            "NUMBA_CACHE_DIR": str(folder / "cache"),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time to start
         }
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", *tests]
+
+    def path(self, path: Path) -> Path:
+        """Return a file's path in the copy."""
+        return self._source / path.relative_to(ROOT / "src")
+
+    def passes(self, tests: Sequence[str], timeout: float | None = None) -> bool:
+        """Run tests and return whether all passed; a timeout is a failure."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
+        command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), *tests]
         try:
             done = subprocess.run(
                 command,
                 cwd=ROOT,
-                env=environment,
+                env=self._environment,
                 capture_output=True,
                 text=True,
-                timeout=SECONDS,
+                timeout=timeout,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            if mutant is None or self.pytest(tests)[0] != "survived":
-                return "no tests ran", f"no end after {SECONDS} s, nor without the mutant"
-            return "killed", f"FAILED no end after {SECONDS} s"
-        return verdict(done.returncode), done.stdout[-3000:] + done.stderr[-1000:]
+            return False
+        self.output = done.stdout[-2000:] + done.stderr[-1000:]
+        nothing_collected = 5
+        return done.returncode in (0, nothing_collected)
 
-
-@contextlib.contextmanager
-def place(folder: Path | None) -> Iterator[Path]:
-    """Give a folder to work in: the one that is kept, or a new one that is removed at the end."""
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="swiftem-mutants-") as name:
-            yield Path(name)
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise SystemExit(f"{folder} is in use: wait until the other call ends.") from None
-            yield folder
-
-
-def run_all(mutants: Sequence[Mutant], workers: int, say: bool, folder: Path, results: Results) -> bool:
-    """Run every mutant and print a line for each; return whether all were killed."""
-    free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-    for number in range(workers):
-        free.put(Worker(folder / str(number)))
-
-    def one(mutant: Mutant) -> str:
-        tests = shlex.split(mutant.tests)
-        key = key_of(mutant, [ROOT / "src" / "swiftem" / mutant.file, *files_of(tests)])
-        known = results.get(key)
-        if known is not None:
-            return known
-        worker, begin = free.get(), time.monotonic()
+    def survives(self, mutant: Mutant, tests: Sequence[str], timeout: float) -> bool:
+        """Run tests with a mutant and return whether all passed."""
+        copy = self.path(mutant.path)
+        date = copy.stat().st_mtime_ns
+        copy.write_text(mutant.text, encoding="utf-8")
         try:
-            found, output = worker.pytest(tests, mutant)
+            return self.passes(tests, timeout)
         finally:
-            free.put(worker)
-        seconds, by = round(time.monotonic() - begin), which_failed(output)
-        print(f"{found:12} {mutant.name}  ({seconds} s){'  by ' if by else ''}{by}", flush=True)
-        if say or found == "no tests ran":
-            print(output, flush=True)
-        if found in ("killed", "survived"):
-            results.add(key, found, name=mutant.name, seconds=seconds, by=by)
-        return found
-
-    with ThreadPoolExecutor(workers) as pool:
-        found = list(pool.map(one, mutants))
-    print(", ".join(f"{found.count(kind)} {kind}" for kind in sorted(set(found))))
-    return all(kind == "killed" for kind in found)
+            shutil.copyfile(mutant.path, copy)
+            os.utime(copy, ns=(date, date))  # Numba's cache compares dates
 
 
-def failing_unchanged(mutants: Sequence[Mutant], folder: Path, results: Results) -> set[str]:
-    """Return the tests, of files of which one fails on the source as it is: they tell nothing."""
-    source = key_of([], sorted((ROOT / "src").rglob("*.py")))
-    worker = Worker(folder / "0")
-    of_file: dict[str, dict[str, str]] = {}
-    failing: set[str] = set()
-    for test in sorted({test for mutant in mutants for test in shlex.split(mutant.tests)}):
-        key = key_of([source, test], files_of([test]))
-        if results.get(key) is None:
-            of_file.setdefault(test.partition("::")[0], {})[test] = key
-    for keys in of_file.values():
-        found, output = worker.pytest(keys)
-        if found != "survived":
-            print(f"the tests do not pass without a mutant\n{output}", flush=True)
-            failing |= keys.keys()
-            continue
-        for test, key in keys.items():
-            results.add(key, "passes", name=test)
-    return failing
+class Runner:
+    """Runs mutants, each group of tests first without one."""
+
+    def __init__(self, copy: Copy, tests: Sequence[str] | None, timeout: float | None) -> None:
+        self._copy, self._tests, self._timeout = copy, tests, timeout
+        self._limits: dict[tuple[str, ...], float] = {}
+
+    def stages(self, path: Path) -> list[tuple[str, ...]]:
+        """Return the groups of tests for a file, in the order in which they run."""
+        if self._tests is not None:
+            return [tuple(self._tests)]
+        tests = tests_of(path)
+        return [(str(self._copy.path(path)), *tests[:1]), *((test,) for test in [*tests[1:], GATE])]
+
+    def survives(self, mutant: Mutant) -> bool:
+        """Return whether every group of tests passes with the mutant."""
+        for tests in self.stages(mutant.path):
+            if not self._copy.survives(mutant, tests, self._limit(tests)):
+                return False
+        return True
+
+    def _limit(self, tests: tuple[str, ...]) -> float:
+        """Return the timeout of tests, from the seconds that they take without a mutant."""
+        if tests not in self._limits:
+            begin = time.monotonic()
+            if not self._copy.passes(tests):
+                print(f"These tests fail without a mutant: {' '.join(tests)}\n{self._copy.output}")
+                raise SystemExit(2)
+            self._limits[tests] = 3 * (time.monotonic() - begin) + 30
+        return self._limits[tests] if self._timeout is None else self._timeout
+
+
+def run(mutants: Sequence[Mutant], runner: Runner) -> int:
+    """Run mutants, print a line for each, and return how many survived without an explanation."""
+    counts, explained = {"killed": 0, "survived": 0, "explained": 0}, explanations()
+    for mutant in mutants:
+        if (mutant.place, mutant.line) in explained:
+            verdict = "explained"
+        else:
+            verdict = "survived" if runner.survives(mutant) else "killed"
+        counts[verdict] += 1
+        print(f"{verdict:9} {mutant.place}:{mutant.number}: {mutant.line}", flush=True)
+        if verdict == "survived":
+            print(mutant.diff(), flush=True)
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return counts["survived"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says, and return the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.mutate", description="Break the source, run its tests."
     )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file or folder, also below src/swiftem")
+    parser.add_argument("--sample", type=int, metavar="N", help="run N mutants, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample; 0 by default")
+    parser.add_argument("--tests", nargs="+", metavar="PATH", help="run these tests instead")
+    parser.add_argument(
+        "--timeout", type=float, help="seconds of a group of tests; 3 times its usual by default"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
-    parser.add_argument("--only", metavar="NAME", action="append", help="mutants whose name contains NAME")
-    parser.add_argument("--skip-unchanged", action="store_true", help="do not run the tests without a mutant")
-    parser.add_argument("--tests", help="run these tests instead of those that are listed")
-    parser.add_argument("--folder", type=Path, help="keep results and compiled kernels here, and continue")
-    parser.add_argument("-v", action="store_true", help="print what pytest says")
-    parser.add_argument("-j", type=int, default=1, metavar="N", help="mutants at a time")
     options = parser.parse_args(arguments)
-    mutants = read_mutants()
-    if options.only:
-        mutants = [mutant for mutant in mutants if any(name in mutant.name for name in options.only)]
+    mutants = [
+        mutant for given in options.paths for path in files_below(given) for mutant in mutants_of(path)
+    ]
+    if options.sample is not None and options.sample < len(mutants):
+        chosen = sorted(random.Random(options.seed).sample(range(len(mutants)), options.sample))
+        mutants = [mutants[place] for place in chosen]
     if options.list:
         for mutant in mutants:
-            print(f"{mutant.name}: {mutant.file}: {mutant.tests or 'equivalent: ' + mutant.why}")
+            print(f"{mutant.place}:{mutant.number}: {mutant.line}")
         return 0
-    mutants = [mutant for mutant in mutants if not mutant.why]
-    if options.tests is not None:
-        mutants = [mutant._replace(tests=options.tests) for mutant in mutants]
-    if not mutants:
-        parser.error("there is no mutant of that name.")
-    with place(options.folder) as folder:
-        results = Results(options.folder and folder)
-        failing = set() if options.skip_unchanged else failing_unchanged(mutants, folder, results)
-        told = [mutant for mutant in mutants if failing.isdisjoint(shlex.split(mutant.tests))]
-        all_killed = run_all(told, max(1, options.j), options.v, folder, results)
-        return 2 if len(told) < len(mutants) else int(not all_killed)
+    with tempfile.TemporaryDirectory(prefix="swiftem-mutants-") as folder:
+        runner = Runner(Copy(Path(folder)), options.tests, options.timeout)
+        return int(run(mutants, runner) > 0)
 
 
 if __name__ == "__main__":

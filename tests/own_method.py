@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem import methods
-from swiftem.methods.method import Update
+from swiftem.core.method import Update
 
 EVERY = 60
 """Iterations from one full pass to the next, where the update has full passes."""
@@ -26,7 +26,7 @@ class Own(methods.Method):
     name = "own"
 
     def renewal(self, k, n):
-        has_passes = self.update.reference == "anchor" or self.update.centre in ("anchor", "proxy")
+        has_passes = self.update.reference in ("anchor", "previous")
         return -(-k // EVERY) * EVERY if has_passes else None
 
     def init(self, theta, s, memory):
@@ -74,13 +74,13 @@ def own(update: Update, **options: Any) -> methods.Method:
 
 
 UPDATES = {
-    "damped memory": Update("memory", "memory", "other", 0.7),
-    "memory, no correction": Update("memory", "memory", "other", 0.0),
-    "memory of the drawn": Update("memory", "memory", "drawn"),
-    "damped anchor": Update("anchor", "anchor", correction=0.7),
-    "proxy": Update("previous", "proxy"),
-    "proxy that is forgotten soon": Update("previous", "proxy", correction=0.6),
-    "proxy that is forgotten late": Update("previous", "proxy", correction=0.97),
-    "proxy that is forgotten as steps are": Update("previous", "proxy", correction=0.9),
-    "proxy that is forgotten at once": Update("previous", "proxy", correction=0.0),
+    "damped memory": Update("memory", "other", 0.7),
+    "memory, no correction": Update("memory", "other", 0.0),
+    "memory of the drawn": Update("memory", "drawn"),
+    "damped anchor": Update("anchor", correction=0.7),
+    "proxy": Update("previous"),
+    "proxy that is forgotten soon": Update("previous", correction=0.6),
+    "proxy that is forgotten late": Update("previous", correction=0.97),
+    "proxy that is forgotten as steps are": Update("previous", correction=0.9),
+    "proxy that is forgotten at once": Update("previous", correction=0.0),
 }

@@ -1,13 +1,8 @@
 """What the tests of tables share."""
 
-import importlib.util
 import tracemalloc
 
 import pytest
-
-needs_pyarrow = pytest.mark.skipif(
-    importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed: pip install 'swiftem[io]'"
-)
 
 
 def csv_file(tmp_path, content, name="table.csv"):

@@ -13,7 +13,7 @@ from helpers import (
 
 import swiftem
 from swiftem import methods, schedules
-from swiftem.data.draws import SeededDraws, read_seed
+from swiftem.core.draws import SeededDraws, read_seed
 
 VARYING = schedules.power(0.5, 0.4)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from helpers import assert_close
 
+from swiftem.core.compute import Compute
 from swiftem.data import as_source
-from swiftem.engine.expectation import Expectation
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def case():
             for i in range(9)
         ]
     )
-    return Expectation(problem.model.bind(source), source), problem.theta0, statistics, weight / weight.sum()
+    return Compute(problem.model.bind(source), source), problem.theta0, statistics, weight / weight.sum()
 
 
 INDEX = np.array([4, 1, 4, 4, 7])
@@ -91,7 +91,7 @@ def test_between_blocks_may_break_a_pass_off():
         if len(calls) == 3:
             raise KeyboardInterrupt
 
-    e_step = Expectation(problem.model.bind(source), source)
+    e_step = Compute(problem.model.bind(source), source)
     with pytest.raises(KeyboardInterrupt), e_step.checked_by(between_blocks):
         e_step.full(problem.theta0)
     assert 0 < e_step.evaluations < 9_000

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from swiftem.checkpoints.tree import digest
-from swiftem.files.durable import file_hash, fingerprint
+from swiftem.core.describe import digest
+from swiftem.core.files import file_hash, fingerprint
 
 
 def test_types_and_shapes_are_hashed():

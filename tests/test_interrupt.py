@@ -12,7 +12,7 @@ import pytest
 from helpers import NAMES, Hooked, assert_same_result, make_method
 
 from swiftem import methods
-from swiftem.process import AGAIN, AfterImports, DeferredInterrupt
+from swiftem.core.process import AGAIN, AfterImports, DeferredInterrupt
 
 N_ITER = 20
 every_method = pytest.mark.parametrize("name", NAMES)

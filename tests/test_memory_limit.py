@@ -14,10 +14,10 @@ from stored_sources import write
 
 import swiftem
 from swiftem import PLSA, GaussianMixture, methods, models
-from swiftem.budget import MemoryLimitError, bytes_needed, in_words
+from swiftem.core.budget import MemoryLimitError, bytes_needed, in_words
+from swiftem.core.scratch import is_scratch
 from swiftem.data import open_source
-from swiftem.engine import plsa_expectation
-from swiftem.files.scratch import is_scratch
+from swiftem.data.documents import tokens
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RssAnon is Linux's")
@@ -65,7 +65,7 @@ result = swiftem.run(
     model, open_source(path, window=20_000), kind(batch_size=500), n_iter=int(iterations), seed=0,
     memory_limit=limit, checkpoint=folder, resume="auto",
 )
-from swiftem.files.scratch import is_scratch
+from swiftem.core.scratch import is_scratch
 print(result.n_iter, is_scratch(result.state.method.memory))
 """
 
@@ -191,6 +191,6 @@ def test_tokens_that_are_not_unrolled_give_the_same_bits(method, weight, monkeyp
     made = methods.make_method(method, step_size=0.1, batch_size=2, order="shuffled")
     options = {"n_iter": 200, "seed": 0, "sample_weight": weight}
     whole = swiftem.run(models.PLSAModel(3), counts(50), made, **options)
-    monkeypatch.setattr(plsa_expectation, "FEW_TOKENS", 0)
-    monkeypatch.setattr(plsa_expectation, "PER_ENTRY", 0)
+    monkeypatch.setattr(tokens, "FEW_TOKENS", 0)
+    monkeypatch.setattr(tokens, "PER_ENTRY", 0)
     assert_same_result(swiftem.run(models.PLSAModel(3), counts(50), made, **options), whole)

@@ -1,114 +1,149 @@
-"""The list of mutants is up to date, and its runner tells what was noticed from what was not."""
+"""Mutants are made from the syntax tree, run in a copy of the source, and reported if they survive."""
 
-import shlex
-import subprocess
-from collections import Counter
-from pathlib import Path
+import ast
 
 import mutate
 import pytest
 
-MUTANTS = mutate.read_mutants()
+SOURCE = '''"""Two functions. 1 + 1."""
+
+__all__ = ["clipped"]
 
 
-def test_every_mutant_changes_one_place_of_the_source():
-    assert len(MUTANTS) > 60
-    for mutant in MUTANTS:
-        text = (mutate.ROOT / "src" / "swiftem" / mutant.file).read_text(encoding="utf-8")
-        assert text.count(mutant.old) == 1, f"{mutant.name}: the text is gone, or not alone"
-        assert mutant.new != mutant.old
+def clipped(x: "int | None", low: int = 0, bold=True) -> "1 + 1":
+    """Return x, at least low."""
+    if x is None or not bold:
+        raise TypeError(f"μ must be given, got {1 + 1}")  # 1 < 2
+    values = [low, -x]
+    values[0] += 0
+    values[1] = x
+    return max(values)
 
 
-def test_every_mutant_has_a_name_and_tests_or_a_reason():
-    assert [name for name, count in Counter(mutant.name for mutant in MUTANTS).items() if count > 1] == []
-    for mutant in MUTANTS:
-        assert bool(mutant.tests) != bool(mutant.why)
-        for test in shlex.split(mutant.tests):
-            path, *names = test.partition("[")[0].split("::")  # a test may be in a class
-            text = (mutate.ROOT / path).read_text(encoding="utf-8")
-            assert not names or f"def {names[-1]}(" in text, mutant.name
+def unused(x):
+    return x * 3
+'''
+
+SMALL = "def clipped(x):\n    return x if x > 0 else 0\n"
+
+TEST = """import swiftem.clip
+
+
+def test_clipped():
+    assert [swiftem.clip.clipped(x) for x in (-2, 0, 3)] == [0, 0, 3]
+"""
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project of one function, a test of it, and four mutants."""
+    """A project of one module, with a test of it and a gate that passes."""
     package, tests = tmp_path / "src" / "swiftem", tmp_path / "tests"
     package.mkdir(parents=True)
     tests.mkdir()
-    (package / "__init__.py").write_text("def twice(x):\n    y = x + x\n    return y\n")
-    (tests / "test_twice.py").write_text(
-        "import swiftem\n\n\ndef test():\n    assert swiftem.twice(2) == 4\n"
-    )
-    (tests / "mutants_all.py").write_text(
-        "MUTANTS = [('sum', '__init__.py', 'x + x', 'x - x', 'tests/test_twice.py'),\n"
-        "           ('power', '__init__.py', 'x + x', 'x ** x', 'tests/test_twice.py'),\n"
-        "           ('old', '__init__.py', 'x / x', 'x', 'tests/test_twice.py'),\n"
-        "           ('crash', '__init__.py', 'y = x + x', 'import os; os.abort()', 'tests/test_twice.py')]\n"
-        "EQUIVALENT = [('product', '__init__.py', 'x + x', '2 * x', 'numbers do not tell')]\n"
-    )
+    (package / "__init__.py").write_text("")
+    (package / "clip.py").write_text(SOURCE)
+    (tests / "test_other.py").write_text(TEST)
+    (tests / "test_gate.py").write_text("def test_nothing():\n    pass\n")
+    (tests / "mutants_explained.txt").write_text("clip.py | return x if x >= 0 else 0 | both are 0 at 0\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '--doctest-modules'\n")
     monkeypatch.setattr(mutate, "ROOT", tmp_path)
-    monkeypatch.setattr(mutate, "read_mutants", lambda read=mutate.read_mutants: read(tests))
-    return package / "__init__.py"
+    return package / "clip.py"
 
 
-def test_what_was_noticed_and_what_was_not(project, capsys):
-    before = project.read_text()
-    assert mutate.main(["-j", "2"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    found = {line.split("  (")[0][13:]: line[:13].strip() for line in lines[:-1]}
-    assert found == {"sum": "killed", "power": "survived", "old": "text is gone", "crash": "killed"}
-    assert lines[-1] == "2 killed, 1 survived, 1 text is gone"
-    assert project.read_text() == before
+def test_what_is_mutated(project):
+    mutants = mutate.mutants_of(project)
+    assert [(mutant.number, mutant.line) for mutant in mutants] == [
+        (6, 'def clipped(x: "int | None", low: int = 1, bold=True) -> "1 + 1":'),
+        (6, 'def clipped(x: "int | None", low: int = 0, bold=False) -> "1 + 1":'),
+        (8, "if x is None and not bold:"),
+        (8, "if x is not None or not bold:"),
+        (8, "if x is None or bold:"),
+        (9, 'pass  # raise TypeError(f"μ must be given, got {1 + 1}")  # 1 < 2'),
+        (10, "values = [low, x]"),
+        (11, "pass  # values[0] += 0"),
+        (11, "values[1] += 0"),
+        (11, "values[0] += 1"),
+        (12, "pass  # values[1] = x"),
+        (12, "values[2] = x"),
+        (13, "return None  # return max(values)"),
+        (17, "return None  # return x * 3"),
+        (17, "return x / 3"),
+    ]
+    for mutant in mutants:
+        ast.parse(mutant.text)
+        assert len(mutant.text.splitlines()) == len(SOURCE.splitlines())
 
 
-def test_tests_that_fail_by_themselves_tell_nothing(project, capsys):
-    project.write_text("def twice(x):\n    return x + x + 1\n")
-    assert mutate.main(["--only", "sum"]) == 2
-    assert "do not pass without a mutant" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = (a  # < b\n    < c)", "x = (a  # < b\n    <= c)"),
+        ("x = a not  in b", "x = a in b"),
+        ("x = (a) * (\n    b)", "x = (a) / (\n    b)"),
+        ("x = not (a)", "x = (a)"),
+        ("é = é @ b", "é = é * b"),
+        ("x[a] = f(\n    b\n)", "pass  # x[a] = f("),
+    ],
+)
+def test_an_edit_keeps_the_rest_of_the_text(tmp_path, monkeypatch, before, after):
+    path = tmp_path / "src" / "swiftem" / "one.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(before, encoding="utf-8")
+    assert [mutant.text for mutant in mutate.mutants_of(path)] == [after]
 
 
-def test_a_list(project, capsys):
-    assert mutate.main(["--list", "--only", "product", "--only", "sum"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "sum: __init__.py: tests/test_twice.py", "product: __init__.py: equivalent: numbers do not tell"
-    ]  # fmt: skip
-    with pytest.raises(SystemExit):
-        mutate.main(["--only", "nothing"])
+def test_killed_survived_explained(project, capsys):
+    project.write_text(SMALL)
+    assert mutate.main(["clip.py"]) == 1
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if "clip.py:" in line] == [
+        "killed    clip.py:2: return None  # return x if x > 0 else 0",
+        "explained clip.py:2: return x if x >= 0 else 0",
+        "survived  clip.py:2: return x if x > 1 else 0",
+        "killed    clip.py:2: return x if x > 0 else 1",
+    ]
+    assert "-    return x if x > 0 else 0\n+    return x if x > 1 else 0" in printed
+    assert printed.endswith("2 killed, 1 survived, 1 explained\n")
+    assert project.read_text() == SMALL
 
 
-def test_a_run_that_was_stopped_continues(project, capsys, tmp_path):
-    """What is known is not run again, unless the mutant, its file or its tests change."""
-    kept = ["--folder", str(tmp_path / "kept"), "--only", "sum", "--only", "power"]
-    assert mutate.main([*kept, "--only", "old"]) == 1
-    assert "killed       sum" in capsys.readouterr().out
-    with mutate.place(tmp_path / "kept"), pytest.raises(SystemExit, match="kept is in use"):
-        mutate.main(kept)
-    assert mutate.main(kept) == 1
-    assert capsys.readouterr().out == "1 killed, 1 survived\n"
-    tests = tmp_path / "tests" / "test_twice.py"
-    tests.write_text(tests.read_text() + "    assert swiftem.twice(3) == 6\n")
-    assert mutate.main(kept) == 0
-    assert "killed       power" in capsys.readouterr().out
-    project.write_text(project.read_text() + "\n")
-    assert mutate.main(kept) == 0
-    assert "killed       sum" in capsys.readouterr().out
+def test_a_sample_is_the_same_for_the_same_seed(project, capsys):
+    lists = []
+    for seed in ("1", "1", "2"):
+        assert mutate.main([str(project), "--list", "--sample", "5", "--seed", seed]) == 0
+        lists.append(capsys.readouterr().out.splitlines())
+    assert len(lists[0]) == 5
+    assert lists[0] == lists[1] != lists[2]
 
 
-def test_what_ends_pytest_from_outside_kills_no_mutant():
-    found = [mutate.verdict(status) for status in (0, 1, 2, 4, 5, -6, -11, -9, -15, -2)]
-    assert found == ["survived", "killed", *3 * ["no tests ran"], *2 * ["killed"], *3 * ["no tests ran"]]
+def test_the_gate_kills_what_other_tests_do_not_notice(project, capsys):
+    project.write_text(SMALL)
+    (mutate.ROOT / mutate.GATE).write_text(TEST.replace("3", "1"))
+    assert mutate.main(["clip.py"]) == 0
+    assert capsys.readouterr().out.endswith("3 killed, 0 survived, 1 explained\n")
 
 
-@pytest.mark.parametrize("slow", [False, True], ids=["an endless loop", "a slow machine"])
-def test_an_endless_loop_is_noticed_and_a_slow_machine_is_none(project, capsys, monkeypatch, tmp_path, slow):
-    run = subprocess.run
+def test_an_endless_loop_is_killed(project, capsys):
+    project.write_text("def clipped(x):\n    while x < 0:\n        x += 2\n    return x\n")
+    assert mutate.main(["clip.py", "--timeout", "3", "--tests", "tests/test_other.py"]) == 0
+    assert "killed    clip.py:3: pass  # x += 2" in capsys.readouterr().out
 
-    def run_for_long(command, **options):
-        source = Path(options["env"]["PYTHONPATH"], "swiftem", "__init__.py").read_text()
-        if slow or "x - x" in source:
-            raise subprocess.TimeoutExpired(command, options["timeout"])
-        return run(command, **options)
 
-    monkeypatch.setattr(subprocess, "run", run_for_long)
-    assert mutate.main(["--only", "sum", "--skip-unchanged"]) == int(slow)
-    assert capsys.readouterr().out.startswith("no tests ran sum" if slow else "killed       sum")
+def test_tests_that_fail_without_a_mutant_end_the_run(project, capsys):
+    project.write_text(SOURCE.replace("max", "min"))
+    with pytest.raises(SystemExit) as error:
+        mutate.main(["clip.py"])
+    assert error.value.code == 2
+    assert "fail without a mutant" in capsys.readouterr().out
+
+
+def test_tests_that_belong_to_a_file(project):
+    tests = mutate.ROOT / "tests"
+    (tests / "test_other.py").write_text("from helpers import clipped")
+    (tests / "test_facade.py").write_text("from swiftem.facade import clipped")
+    assert mutate.tests_of(project) == ["tests/test_facade.py"]
+    (tests / "test_module.py").write_text("from swiftem import clip")
+    (tests / "test_name.py").write_text("from swiftem.clip import unused")
+    assert mutate.tests_of(project) == ["tests/test_module.py", "tests/test_name.py"]
+    (tests / "test_clip.py").write_text("")
+    assert mutate.tests_of(project) == [f"tests/test_{name}.py" for name in ("clip", "module", "name")]

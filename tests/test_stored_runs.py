@@ -5,11 +5,12 @@ import pytest
 from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
-from swiftem import budget, methods, models
-from swiftem.data import BlockSource, NpySource, draws
-from swiftem.data.draws import BlockDraws, read_seed
-from swiftem.engine.threads import set_threads
-from swiftem.files.scratch import is_scratch
+from swiftem import methods, models
+from swiftem.core import budget, draws
+from swiftem.core.draws import BlockDraws, read_seed
+from swiftem.core.scratch import is_scratch
+from swiftem.data import BlockSource, NpySource
+from swiftem.kernels.threads import set_threads
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)
@@ -92,7 +93,7 @@ def test_every_covariance_and_batch_size(covariance, name, b, tmp_path):
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
 def test_threads_change_no_bit(kind, tmp_path, monkeypatch, readers):
-    from swiftem.data.rows import stored_source
+    from swiftem.data import stored as stored_source
 
     monkeypatch.setattr(stored_source, "CHUNK_BYTES", 256 * 16)  # several parts
     source, model = make(kind, tmp_path, ROWS), model_of("full")
@@ -126,7 +127,7 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     free = swiftem.run(model, source, method, n_iter=100, theta0=theta_of(model), seed=1)
-    needed = budget.bytes_needed(source, method, statistics=budget.statistics_of(model.bind(source)))
+    needed = budget.bytes_needed(source, method, statistics=model.bind(source).size)
     less = {"memory_limit": needed + 100, "scratch": scratch}
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
@@ -154,8 +155,8 @@ def test_large_statistics_count(tmp_path):
     assert large >= small + 8 * 10**7
     with pytest.raises(ValueError, match="memory_limit must be at least"):
         budget.Budget(small).reserve(source, method, statistics=10**7)
-    assert budget.statistics_of(model_of("full").bind(source)) == 3 * (1 + 2 + 3)
-    assert budget.statistics_of(model_of("unit").bind(source)) == 3 * (1 + 2)
+    assert model_of("full").bind(source).size == 3 * (1 + 2 + 3)
+    assert model_of("unit").bind(source).size == 3 * (1 + 2)
 
 
 @pytest.mark.parametrize("name", ["sem", "sem-vr"])

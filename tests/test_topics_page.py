@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from swiftem.data.documents.formats.no_text import FORMATS
+from swiftem.data.documents.corpus import FORMATS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "topics.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from mixture_data import KINDS, METHODS, blobs
-from table_files import csv_file, needs_pyarrow, sentence_of
+from table_files import csv_file, sentence_of
 from typer.testing import CliRunner
 
 import swiftem
@@ -87,8 +87,8 @@ def test_blocks(value):
 
 FILES = {
     "npy": (npy, 2, "row 7 (from 0)"),
-    "csv": (csv, "w", "line 9"),
-    "parquet": pytest.param(parquet, "w", "row 7 (from 0)", marks=needs_pyarrow),
+    "csv": (csv, "w", "row 7 (from 0)"),
+    "parquet": (parquet, "w", "row 7 (from 0)"),
 }
 
 
@@ -118,7 +118,7 @@ def test_the_command_line(command, tmp_path, monkeypatch):
     result = CliRunner().invoke(app, [*command, "--weights", "w"])
     assert result.exit_code
     assert isinstance(result.exception, SystemExit)
-    assert "must have weights that are zero or from 1e-100 to 1e+100, got 1e+308 in line 9." in result.output
+    assert "weights that are zero or from 1e-100 to 1e+100, got 1e+308 in row 7 (from 0)." in result.output
 
 
 @pytest.mark.parametrize("kind", KINDS)

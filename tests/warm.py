@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from time import perf_counter
 
-import gate
+import gate_cases
 import numpy as np
 
 
@@ -24,14 +24,14 @@ def passes_with_covariances() -> None:
 
     USUAL[0].work()
     model, method = swiftem.models.GaussianMixtureModel(2, covariance="diag"), swiftem.methods.EM()
-    swiftem.run(model, gate.rows()[:, ::-1], method, n_iter=1, seed=0)
+    swiftem.run(model, gate_cases.rows()[:, ::-1], method, n_iter=1, seed=0)
 
 
 def statistics_with_covariances() -> None:
     import swiftem
 
     model = swiftem.models.GaussianMixtureModel(2, covariance="diag")
-    rows = np.asfortranarray(gate.rows())  # goes batch by batch
+    rows = np.asfortranarray(gate_cases.rows())  # goes batch by batch
     swiftem.run(model, rows, swiftem.methods.OnlineEM(batch_size=4), n_iter=1, seed=0)
 
 
@@ -43,10 +43,12 @@ def mixtures_of_unit_variances() -> None:
         for M, b in ((2, 1), (40, 128)):
             for kind in (swiftem.methods.IncrementalEM, swiftem.methods.FastIncrementalEM):
                 method = kind(batch_size=b, memory_dtype=dtype)
-                swiftem.run(swiftem.models.GaussianMixtureModel(M), gate.rows(), method, n_iter=1, seed=0)
+                swiftem.run(
+                    swiftem.models.GaussianMixtureModel(M), gate_cases.rows(), method, n_iter=1, seed=0
+                )
     for kind in (swiftem.methods.OnlineEM, swiftem.methods.VarianceReducedEM):
         model = swiftem.models.GaussianMixtureModel(40)
-        swiftem.run(model, gate.rows(), kind(step_size=0.1, batch_size=128), n_iter=1, seed=0)
+        swiftem.run(model, gate_cases.rows(), kind(step_size=0.1, batch_size=128), n_iter=1, seed=0)
 
 
 def tokens() -> None:
@@ -64,25 +66,35 @@ def functions() -> None:
 
 
 def docstrings() -> None:
-    from swiftem.data import docstring_corpus
+    from swiftem.theory.docstrings import docstring_corpus
 
     docstring_corpus()
 
 
 PARTS: tuple[Callable[[], None], ...] = (
-    batches_with_covariances, passes_with_covariances, mixtures_of_unit_variances, tokens,
-    statistics_with_covariances, documents, docstrings, functions,
-)  # fmt: skip
+    batches_with_covariances,
+    passes_with_covariances,
+    mixtures_of_unit_variances,
+    tokens,
+    statistics_with_covariances,
+    documents,
+    docstrings,
+    functions,
+)
 """The longest first."""
 
 
 def _run(start: str) -> None:
     import swiftem
 
-    for name, model, data, method, options in gate.cases():
+    for name, case in gate_cases.batch_sizes():
         if name.startswith(start):
-            result = swiftem.run(model, data, method, n_iter=2, seed=0, **options)
-            swiftem.objective(model, data, result.theta)
+            gate_cases.compute(case)
+    for label, (model, data) in gate_cases.usual().items():
+        if start.startswith(label):
+            swiftem.objective(
+                model, data, swiftem.run(model, data, swiftem.methods.EM(), n_iter=1, seed=0).theta
+            )
 
 
 def _compile(part: int) -> None:
@@ -92,7 +104,7 @@ def _compile(part: int) -> None:
 
 def main() -> None:
     """Do all parts, unless they have been done."""
-    from swiftem.engine.numba.compile import cache_folder
+    from swiftem.kernels.compile import cache_folder
 
     done = cache_folder() / "warm"
     if done.exists():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.topics import topics
+from swiftem.theory.docstrings import docstring_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
@@ -24,7 +25,12 @@ def main() -> None:
     if command is None:
         sys.exit("The picture needs Chromium: make browser-test-parts")
     with tempfile.TemporaryDirectory() as folder:
-        topics(TopicsRequest(None, 40, Path(folder)))
+        texts = Path(folder) / "docstrings of Python packages"
+        texts.mkdir()
+        corpus = docstring_corpus()
+        for name, document in zip(corpus.names, corpus.documents, strict=True):
+            (texts / name).write_text(document, encoding="utf-8")
+        topics(TopicsRequest(texts, 40, Path(folder)))
         browser = Browser(command, Path(folder) / "profile")
         browser.open((Path(folder) / "topics.html").as_uri(), 1280, 860)
         browser.evaluate("go({topic: topics[1].id}); new Promise(done => setTimeout(done, 300))")

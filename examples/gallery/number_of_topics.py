@@ -10,7 +10,8 @@ words of a topic occur together, stability whether another half of the documents
 import matplotlib.pyplot as plt
 
 import swiftem
-from swiftem.data import count_words, docstring_corpus
+from swiftem.data import count_words
+from swiftem.theory.docstrings import docstring_corpus
 
 counts, words, _ = count_words(docstring_corpus(["scipy"]).documents, n_words=1000)
 found = swiftem.select_topics(counts, [5, 10, 20, 40])

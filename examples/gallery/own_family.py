@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import swiftem
-from swiftem.models.families import Family
+from swiftem.mixture.families import Family
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 import swiftem
-from swiftem.data import count_words, docstring_corpus
+from swiftem.data import count_words
+from swiftem.theory.docstrings import docstring_corpus
 
 # Words of every docstring say nothing about any.
 COMMON = (

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 import swiftem
-from swiftem.data import docstring_corpus
+from swiftem.theory.docstrings import docstring_corpus
 
 texts = docstring_corpus(["scipy"]).documents
 vectorizer = CountVectorizer(stop_words="english", token_pattern="[a-z]{3,}", min_df=5, max_df=0.1)

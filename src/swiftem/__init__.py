@@ -9,8 +9,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swiftem import _visible  # noqa: F401  (for the log)
-from swiftem.process import uninterrupted
+from swiftem.core import visible as _visible  # noqa: F401  (for the log)
+from swiftem.core.process import uninterrupted
 
 if TYPE_CHECKING:
     from swiftem import data as data
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
     from swiftem import schedules as schedules
     from swiftem import testing as testing
     from swiftem import theory as theory
-    from swiftem.algorithm import objective as objective
-    from swiftem.algorithm import run as run
-    from swiftem.e_step import posterior as posterior
-    from swiftem.engine.threads import set_threads as set_threads
+    from swiftem._run import objective as objective
+    from swiftem._run import posterior as posterior
+    from swiftem._run import run as run
+    from swiftem.core.result import Iterate as Iterate
+    from swiftem.core.result import Result as Result
+    from swiftem.core.result import State as State
+    from swiftem.core.termination import RandomTermination as RandomTermination
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators import Mixture as Mixture
     from swiftem.estimators import RegressionMixture as RegressionMixture
     from swiftem.estimators import select_topics as select_topics
     from swiftem.estimators.mixture.select import select as select
-    from swiftem.result import Iterate as Iterate
-    from swiftem.result import Result as Result
-    from swiftem.result import State as State
-    from swiftem.termination import RandomTermination as RandomTermination
+    from swiftem.kernels.threads import set_threads as set_threads
 
 __version__ = "0.1.0.dev0"
 
 MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing", "theory")
 NAMES = {
     "GaussianMixture": "estimators",
-    "Iterate": "result",
+    "Iterate": "core.result",
     "Mixture": "estimators",
     "PLSA": "estimators",
-    "RandomTermination": "termination",
+    "RandomTermination": "core.termination",
     "RegressionMixture": "estimators",
-    "Result": "result",
-    "State": "result",
-    "objective": "algorithm",
-    "posterior": "e_step",
-    "run": "algorithm",
+    "Result": "core.result",
+    "State": "core.result",
+    "objective": "_run",
+    "posterior": "_run",
+    "run": "_run",
     "select": "estimators.mixture.select",
     "select_topics": "estimators",
-    "set_threads": "engine.threads",
+    "set_threads": "kernels.threads",
 }
 """Modules of the public names. They are imported on first use: scikit-learn alone takes a second."""
 

@@ -7,5 +7,5 @@
 Binomial(trials=10)
 """
 
-from swiftem.models.families import *  # noqa: F403
-from swiftem.models.families import __all__ as __all__
+from swiftem.mixture.families import *  # noqa: F403
+from swiftem.mixture.families import __all__ as __all__

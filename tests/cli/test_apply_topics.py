@@ -44,7 +44,7 @@ def test_new_texts(run, folder, tmp_path):
 def test_new_texts_need_a_corpus_and_a_model(run, tmp_path):
     code, output = run("--apply", tmp_path / "model", "--out", tmp_path)
     assert code == 2
-    assert "name the corpus whose topics are to be found" in output
+    assert "Missing argument 'CORPUS'" in output
     texts = tmp_path / "a.txt"
     texts.write_text("rice\n")
     for model in (tmp_path / "nowhere", texts, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from swiftem import GaussianMixture
 from swiftem.cli.choices import Covariance
-from swiftem.models.covariance import COVARIANCES
+from swiftem.mixture.covariance import COVARIANCES
 
 
 def test_choices_are_those_of_the_estimator():
@@ -204,10 +204,10 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("content", "words"),
         [
-            ("a,b\n1,2\n3,\n", "got a missing value in column 'b', line 3"),
-            ("a,b\n1,2\n3\n", "got 1 cell in line 3."),
+            ("a,b\n1,2\n3,\n", "got a missing value in column 'b', row 1"),
+            ("a,b\n1,2\n3\n", "got 1 cell in row 1 (from 0)."),
             ("a,b\n1,2\n", "must have at least two rows, got 1 row."),
-            ("a,w\n1,-2\n", "weights that are not negative, got -2 in line 2."),
+            ("a,w\n1,-2\n", "weights that are not negative, got -2 in row 0 (from 0)."),
         ],
     )
     def test_data(self, content, words, tmp_path, call):
@@ -216,7 +216,7 @@ class TestRefused:
         options = ["--weights", "w"] if "w" in content else []
         code, stdout, stderr = call("fit", file, "-m", 2, *options, "-o", tmp_path / "a.model")
         assert (code, stdout) == (1, "")
-        assert stderr.startswith(f"{file} must have")
+        assert stderr.startswith(f"{file} must h")
         assert words in stderr
         assert stderr.count("\n") == 1
 

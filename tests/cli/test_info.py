@@ -1,10 +1,10 @@
 """``swiftem info``: what models are, of any kind, and a sentence for what is none."""
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
+from model_mutations import pack
 
 import swiftem
 from swiftem import GaussianMixture
@@ -81,11 +81,7 @@ def test_another_kind_says_what_it_is(tmp_path, call):
     assert "This version of swiftem knows no more of such models." in stdout
 
 
-def zipped(path, **parts):
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in parts.items():
-            file.writestr(name.replace("__", "."), content)
-    return path
+NO_MODEL = "is damaged, or not a model file of this version of swiftem"
 
 
 def test_what_is_no_model(tmp_path, model, call):
@@ -97,15 +93,8 @@ def test_what_is_no_model(tmp_path, model, call):
     for path, words in (
         (tmp_path / "missing.model", "must be a model file, but does not exist."),
         (tmp_path, "must be a model file, got a folder."),
-        (text, "is not a swiftem model, or is damaged."),
-        (cut, "is not a swiftem model, or is damaged."),
-        (zipped(tmp_path / "a.model", other="x"), "is not a swiftem model: it has no header."),
-        (zipped(tmp_path / "b.model", header__json="{"), "is not a swiftem model, or is damaged."),
-        (zipped(tmp_path / "c.model", header__json="[]"), "is not a swiftem model: its header is unknown."),
-        (
-            zipped(tmp_path / "d.model", header__json='{"a": 1}'),
-            "is not a swiftem model: its header is unknown.",
-        ),
+        (text, f"{NO_MODEL} (its first line is not 'swiftem model, format 2')."),
+        (cut, f"{NO_MODEL} (it ends too early)."),
     ):
         code, stdout, stderr = call("info", path)
         assert (code, stdout) == (1, "")
@@ -116,26 +105,11 @@ def test_what_is_no_model(tmp_path, model, call):
 def test_headers_with_anything_in_them(command, tmp_path, flowers, call):
     """A file may have any header: the answer is a sentence, never a traceback."""
     for kind in ("GaussianMixture", "PLSA", 7, None, []):
-        for number in (1, 99, "1", None):
-            for header in ({}, [], "x", {"parameters": {"n_components": "three"}}):
-                content = json.dumps({"format": number, "kind": kind, "header": header})
-                path = zipped(tmp_path / "a.model", header__json=content)
-                code, _, stderr = call(command, path, *([flowers] if command == "predict" else []))
-                assert code == 1 or (command == "info" and kind not in ("GaussianMixture", "PLSA"))
-                if code:
-                    assert str(path) in stderr
-                    assert stderr.count("\n") == 1
-
-
-def test_bytes_that_changed(tmp_path, model, flowers, call):
-    good = model[0].read_bytes()
-    rng = np.random.default_rng(0)
-    for _ in range(40):
-        changed = bytearray(good)
-        for place in rng.integers(len(good), size=4):
-            changed[place] = rng.integers(256)
-        path = tmp_path / "changed.model"
-        path.write_bytes(changed)
-        code, _, stderr = call("predict", path, flowers)
-        assert code in (0, 1)
-        assert code == 0 or stderr.count("\n") == 1
+        for header in ({}, [], "x", {"parameters": {"n_components": "three"}}):
+            path = tmp_path / "a.model"
+            path.write_bytes(pack({"kind": kind, "header": json.dumps(header).encode(), "arrays": {}}))
+            code, _, stderr = call(command, path, *([flowers] if command == "predict" else []))
+            assert code == 1 or (command == "info" and kind not in ("GaussianMixture", "PLSA"))
+            if code:
+                assert str(path) in stderr
+                assert stderr.count("\n") == 1

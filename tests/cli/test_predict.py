@@ -209,19 +209,6 @@ def test_nothing_that_is_read_is_overwritten(flowers, model, invoke):
     assert flowers.read_bytes() == before
 
 
-def test_parquet_without_pyarrow_is_refused_at_once(flowers, model, invoke, monkeypatch, tmp_path):
-    import importlib.util
-
-    real = importlib.util.find_spec
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name, *args: None if name == "pyarrow" else real(name, *args)
-    )
-    monkeypatch.setattr(module, "predict", lambda *args, **kwargs: pytest.fail("predicts"))
-    code, output = invoke("predict", model[0], flowers, "--out", tmp_path / "a.parquet")
-    assert code == 2
-    assert "pip install 'swiftem[io]'" in output
-
-
 def test_bad_data_and_models(flowers, model, tmp_path, call):
     path, _ = model
     (tmp_path / "a.csv").write_text("height,width\n1,2\n1,inf\n")
@@ -230,13 +217,13 @@ def test_bad_data_and_models(flowers, model, tmp_path, call):
     other = tmp_path / "other.model"
     other.write_text("no model")
     for arguments, words in (
-        ((path, tmp_path / "a.csv"), "got an infinity in column 'width', line 3"),
+        ((path, tmp_path / "a.csv"), "got an infinity in column 'width', row 1"),
         ((path, tmp_path / "missing.csv"), "but does not exist."),
         ((tmp_path / "missing.model", flowers), "missing.model must be a model file, but does not exist."),
         ((tmp_path, flowers), "must be a model file, got a folder."),
         ((flowers, path), "is a table, not a model: the model comes first, then the table."),
         ((damaged, flowers), "damaged"),
-        ((other, flowers), "is not a swiftem model, or is damaged"),
+        ((other, flowers), "is damaged, or not a model file of this version of swiftem"),
     ):
         code, stdout, stderr = call("predict", *arguments)
         assert (code, stdout) == (1, "")

@@ -111,7 +111,7 @@ def test_missing_responses(prices, tmp_path, invoke):
     options = ["-m", 2, "--response", "price", "--drop", "kind", "-o", out]
     code, output = invoke("fit", file, *options)
     assert code == 1
-    assert "got a missing value in column 'price', line 6" in output
+    assert "got a missing value in column 'price', row 4" in output
     assert invoke("fit", file, *options, "--ignore-missing")[0] == 0
     gone = np.zeros(600, dtype=bool)
     gone[[4, 8]] = True
@@ -132,7 +132,7 @@ def test_missing_responses(prices, tmp_path, invoke):
     [
         (["--response", "prize"], 2, "has no column 'prize': did you mean 'price'?"),
         (["--response", "house"], 1, "must have a number in every cell, got 'h0' in column 'house'"),
-        (["--response", "price", "--weights", "price"], 2, "response must not be a column of weights"),
+        (["--response", "price", "--weights", "price"], 2, "response must not be the column of the weights"),
         (["--response", "price", "--columns", "size,price"], 2, "columns must not include the response"),
         (["--response", "price", "--family", "gamma"], 2, "responses are gaussian or poisson, got gamma"),
         (["--response", "price", "--covariance", "diag"], 2, "regressions (--response) do not have it"),

@@ -51,7 +51,7 @@ def test_what_is_refused(flowers, model, tmp_path, invoke):
     path = model[0]
     for arguments, expected, words in (
         ((path, flowers, "--weights", "width"), 2, "'width' is a column of the model's data."),
-        ((path, flowers, "--weights", "kind"), 1, "got 'red' in column 'kind', line 2"),
+        ((path, flowers, "--weights", "kind"), 1, "got 'red' in column 'kind', row 0"),
         ((path, flowers, "--weights", "q"), 2, "Invalid value for '--weights'"),
         ((path, tmp_path / "missing.csv"), 1, "but does not exist."),
         ((path,), 2, "Missing argument 'TABLE'"),

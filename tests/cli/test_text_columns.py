@@ -129,7 +129,7 @@ def test_missing_text_and_impute(table, people, tmp_path, invoke):
     holes.write_text("\n".join([",".join(people), *lines]))
     code, output = invoke("fit", holes, "-m", 2, "--family", "auto", "--columns", "job,visits")
     assert code == 1
-    assert "must have a value in every cell, got a missing value in column 'job', line 11" in output
+    assert "must have a value in every cell, got a missing value in column 'job', row 9" in output
     code, output = invoke("fit", holes, "-m", 2, "--family", "auto", "--skip-missing")
     assert code == 0
     assert "Skipped 2 of 300 rows" in output

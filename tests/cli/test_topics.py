@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from rich.console import Console
 
 import swiftem
-from swiftem.cli import topics as module
 from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.topics import topics
 
@@ -123,15 +122,10 @@ def test_results_in_the_folder_of_texts_are_not_read_again(run, folder, monkeypa
     assert "Topics of my texts" in (folder / "results/topics/topics.html").read_text(encoding="utf-8")
 
 
-@quickly
-def test_without_a_corpus_it_is_the_docstrings(run, tmp_path, monkeypatch):
-    small = swiftem.data.docstring_corpus(["json"], cache=False)
-    monkeypatch.setattr(module, "docstring_corpus", lambda: small)
-    code, output = run("--topics", 2, "--words", 50, "--out", tmp_path)
-    assert code == 0
-    assert "50 of them different" in output
-    assert "json.dump" in (tmp_path / "document_topics.csv").read_text()
-    assert "the docstrings of Python packages" in (tmp_path / "topics.html").read_text(encoding="utf-8")
+def test_the_corpus_is_required(run):
+    code, output = run("--topics", 2)
+    assert code == 2
+    assert "CORPUS" in output
 
 
 @quickly
@@ -258,30 +252,13 @@ def test_topics_by_subfolder(run, folder, tmp_path):
 
 
 @quickly
-def test_mails_by_their_dates(run, folder, tmp_path):
-    for number in range(6):
-        date = f"Date: Mon, 20 Nov {1995 + number} 19:12:08 -0500"
-        (folder / f"mail{number}").write_text(f"From: me\n{date}\n\n{(FRUIT, TOOLS)[number % 2]}\n")
-    out = tmp_path / "out"
-    code, output = run(folder, "--topics", 2, "--by", "date", "--drop-headers", "--out", out)
-    assert code == 0
-    assert "12 documents have no date in column 'date'." in output
-    found = read(out / "topics_by.csv")
-    assert (found[0]["date"], found[-1]["date"]) == ("1995 Q4", "2000 Q4")
-    assert sum(int(row["documents"]) for row in found) == 6
-    code, output = run(folder, "--topics", 2, "--by", "newsgroups", "--out", out)
-    assert code == 1
-    assert "--by must be 'folder' or a field of the headers of mails for a folder, got 'newsgroups'" in output
-
-
-@quickly
 def test_what_topics_cannot_be_shown_by(run, folder, tmp_path):
     code, output = run(folder / "00.txt", "--topics", 1, "--by", "day", "--out", tmp_path / "out")
     assert (code, "--by is for tables (csv, parquet) and folders, and " in output) == (1, True)
-    code, output = run("--topics", 2, "--by", "day", "--out", tmp_path / "out")
-    assert (code, "--by is for tables (csv, parquet) and folders: name one." in output) == (1, True)
     table = tmp_path / "toy.csv"
     table.write_text("a,text\n" + "\n".join(f"name {n},{FRUIT} {TOOLS}" for n in range(150)))
+    code, output = run(folder, "--topics", 2, "--by", "day", "--out", tmp_path / "out")
+    assert (code, "--by must be 'folder' for a folder of texts, got 'day'" in output) == (1, True)
     code, output = run(table, "--topics", 2, "--by", "b", "--out", tmp_path / "out")
     assert (code, "must have a column 'b', got 'a', 'text'" in output) == (1, True)
     code, output = run(table, "--topics", 2, "--by", "a", "--out", tmp_path / "out")
@@ -387,32 +364,24 @@ def test_acceleration_of_another_method_is_refused(run, folder, tmp_path):
 
 
 @quickly
-def test_why_no_headers_were_left_out_is_said(run, folder, tmp_path):
-    code, output = run(folder, "-k", 2, "--drop-headers", "--out", tmp_path / "out")
-    assert code == 0
-    assert "--drop-headers has left out nothing: no document begins with a header" in output
-
-
-@quickly
 def test_words_are_chosen(run, tmp_path):
     texts = tmp_path / "mails"
     texts.mkdir()
     for number in range(40):
         body = ("a new hard drive and a saw", "the hard drive, an apple", "plum and pear, ripe")[number % 3]
-        (texts / f"{number}.txt").write_text(f"From: me\nLines: 4\n\n{body}, common word\n")
+        (texts / f"{number}.txt").write_text(f"{body}, common word\n")
     own = tmp_path / "own.txt"
     own.write_text("ripe\nnew the and")
     code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--stop-words", own)
     assert code == 0
-    assert "leave headers out with --drop-headers." in output
     assert "leave them out with --drop-common 0.3." in output
-    code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--phrases", "--drop-headers",
+    code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--phrases",
                        "--drop-common", 0.7, "--stop-words", own)  # fmt: skip
     assert code == 0
     words = {row["word"] for row in read(tmp_path / "out" / "topic_words.csv")}
     assert words == {"apple", "hard drive", "pear", "plum", "saw"}
     html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
-    assert "--phrases --drop-common 0.7 --drop-headers" in html
+    assert "--phrases --drop-common 0.7" in html
     code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--stop-words", "xx")
     assert (code, "got 'xx'" in output) == (1, True)
     model = tmp_path / "out" / "model.swiftem"

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import swiftem
 from swiftem.cli import topics_in_blocks as module
 from swiftem.data import UciDocuments
-from swiftem.data.documents.spool import Spool
+from swiftem.data.documents.blocks import Spool
 
 LIMIT = "300MB"
 

@@ -57,7 +57,7 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
 
 @quickly
 def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
-    from swiftem.engine.small_documents import SmallDocuments
+    from swiftem.topics.compute.corpus import SmallDocuments
 
     real = SmallDocuments.em_pass
 

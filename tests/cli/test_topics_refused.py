@@ -56,7 +56,7 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
      ("--format", "word")],
 )  # fmt: skip
 def test_bad_options_are_refused(run, option, value, tmp_path):
-    code, output = run("--out", tmp_path, option, value)
+    code, output = run(tmp_path, "--out", tmp_path, option, value)
     assert code == 2
     assert "Invalid value for" in output
     assert option in output
@@ -84,31 +84,6 @@ def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr("swiftem.cli.topics.write_table", no_space)
     code, output = run("--apply", tmp_path / "model.swiftem", folder, "--out", tmp_path)
     assert (code, "could not be written" in output) == (1, True)
-
-
-MARKUP = "<DOC><NO>1</NO><TITLE>Rice</TITLE>\n<BODY>Rice and maize.</BODY></DOC>\n" * 20
-
-
-@quickly
-def test_markup_is_refused_unless_it_is_said_to_be_text(run, tmp_path):
-    file = tmp_path / "news.sgm"
-    file.write_text(MARKUP)
-    code, output = run(file, "--topics", 2, "--out", tmp_path / "out")
-    assert code == 1
-    assert "must have texts, got what looks like markup: extract the text from it first" in output
-    assert "or use --as-text if these are texts." in output
-    assert not (tmp_path / "out").exists()
-    code, _ = run(file, "--topics", 2, "--out", tmp_path / "out", "--as-text")
-    assert code == 0
-    assert "--as-text --out" in (tmp_path / "out" / "topics.html").read_text()
-
-
-@quickly
-def test_data_are_left_out_of_a_folder_with_a_note(run, folder, tmp_path):
-    (folder / "counts.csv").write_text("a,b\n1,2\n")
-    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
-    assert code == 0
-    assert "1 file looks like data and was left out: counts.csv (--as-text reads all files)." in output
 
 
 def test_fewer_documents_than_topics(run, folder, tmp_path):

@@ -50,7 +50,7 @@ def test_fits_compile_nothing_after_it():
 
 @pytest.mark.parametrize(("option", "expected"), [([], ["usual"]), (["--all"], ["usual", "other"])])
 def test_it_says_where_the_cache_is(option, expected, monkeypatch):
-    from swiftem.engine.numba.compile import cache_folder
+    from swiftem.kernels.compile import cache_folder
 
     done = []
     parts = [warmup.Part(name, lambda name=name: done.append(name), 1) for name in ("usual", "other")]
@@ -90,7 +90,7 @@ def test_the_cursor_comes_back_after_ctrl_c(monkeypatch):
 
 
 def test_a_cache_that_cannot_be_used_is_an_error(monkeypatch):
-    from swiftem.engine.numba import compile
+    from swiftem.kernels import compile
 
     monkeypatch.setattr(warmup, "USUAL", ())
     monkeypatch.setattr(compile, "_WHY_NOT", "others can write to it")

@@ -63,7 +63,7 @@ STORED, UNITS = ("npy", "csv", "parquet", "blocks"), ("dask", "units")
 FACTORS: dict[str, list[Any]] = {
     "n": [90],
     "model": list(MODELS),
-    "method": [*methods.METHODS, "averaged", "growing"],
+    "method": [*methods.METHODS, "averaged"],
     "acceleration": [None, "squarem", "anderson"],
     "order": ["iid", "shuffled", "weighted"],
     "memory_order": ["iid", "shuffled"],
@@ -221,12 +221,13 @@ def plain_data(case: dict[str, Any]) -> Any:
 def method_of(case: dict[str, Any]) -> Any:
     """Return the method of a case; it may refuse its own options."""
     name = case["method"]
-    more: dict[str, Any] = {"averaged": {"average": 4}, "growing": {"largest_batch": 80}}.get(name, {})
-    name = "sem" if more else name
+    is_averaged = name == "averaged"
+    name = "sem" if is_averaged else name
     wanted = {key: case[key] for key in ("order", "memory_order", "memory_dtype", "batch_size")}
     if SCHEDULES[case["schedule"]] is not None:
         wanted["step_size"] = SCHEDULES[case["schedule"]]
-    made = methods.make_method(name, **wanted, **more)
+    made = methods.make_method(name, **wanted)
+    made = methods.Averaged(made, 4) if is_averaged else made
     return made if case["acceleration"] is None else methods.Accelerated(made, case["acceleration"])
 
 
@@ -264,7 +265,7 @@ def result_of(
             if case["source"] in UNITS
             else case["n"]
         )
-        size = (0 if case["n_iter"] == "none" else N_ITER, method.drawn)
+        size = (0 if case["n_iter"] == "none" else N_ITER, method.batch_size)
         drawn = [np.random.default_rng(k).integers(n, size=size) for k in range(method.index_streams)]
         options["draws"] = drawn[0] if len(drawn) == 1 else tuple(drawn)
     if case["record"] == "every":
@@ -282,7 +283,7 @@ def result_of(
             return swiftem.run(model, source, method, n_iter=n_iter, **options)
         return _rest(model, source, method, options, first, N_ITER - first.n_iter)
     if kept == "in the first pass":
-        with patch("swiftem.algorithm.first_pass", side_effect=KeyboardInterrupt):
+        with patch("swiftem._run.first_pass", side_effect=KeyboardInterrupt):
             first = swiftem.run(model, source, method, n_iter=n_iter, **options)
         return _rest(model, source, method, options, first, n_iter)
     return swiftem.run(model, source, method, n_iter=n_iter, **options)

@@ -17,9 +17,8 @@ VARIANTS = [
     *(method() for method in methods.METHODS.values()),
     methods.OnlineEM(step_size=0.2, batch_size=7),
     methods.OnlineEM(step_size=0.2, batch_size=7, order="shuffled"),
-    methods.OnlineEM(step_size=0.2, order="weighted", average="suffix"),
-    methods.OnlineEM(step_size=0.2, average=20),
-    methods.OnlineEM(step_size=0.2, largest_batch=60),
+    methods.Averaged(methods.OnlineEM(step_size=0.2, order="weighted")),
+    methods.Averaged(methods.OnlineEM(step_size=0.2), 20),
     methods.IncrementalEM(batch_size=200),
     methods.VarianceReducedEM(step_size=0.1, batch_size=7, epoch_length=5),
     methods.FastIncrementalEM(step_size=0.1, batch_size=7),
@@ -42,8 +41,8 @@ def test_every_method_of_the_package_is_registered():
         for _, kind in inspect.getmembers(import_module(f"swiftem.methods.{module.name}"), inspect.isclass):
             if issubclass(kind, methods.Method) and kind is not methods.Method:
                 found.add(kind)
-    # A wrapper has no name of its own.
-    assert found == {*methods.METHODS.values(), methods.Accelerated}
+    # Wrappers have no name of their own.
+    assert found == {*methods.METHODS.values(), methods.Accelerated, methods.Averaged}
 
 
 @cache

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from swiftem import models
 from swiftem.data import TokenSource
-from swiftem.models.families import FAMILIES, read_family
+from swiftem.mixture.families import FAMILIES, read_family
 from swiftem.testing import check_family, check_model
 
 RNG = np.random.default_rng(5)

@@ -6,28 +6,41 @@ import scipy.sparse as sp
 from helpers import SequentialSource
 from stored_sources import KINDS, make
 
-from swiftem.data import ArraySource, CountSource, TokenSource
-from swiftem.data.rows.tensor_source import TensorSource
-from swiftem.data.source import Batch
+from swiftem.core.source import Batch, Source
+from swiftem.data import ArraySource, CountSource, CsrDocuments, TokenSource, UnitSource
+from swiftem.data.noisy import NoisySource
+from swiftem.data.tensor import TensorSource
+from swiftem.data.units.pool import LocalPool
 from swiftem.testing import check_source
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.units import UnitDocuments
 
-pytest.importorskip("pyarrow")
 ROWS = np.random.default_rng(0).normal(size=(1000, 3))
+COUNTS = sp.csr_array(np.random.default_rng(0).poisson(0.5, size=(40, 12)))
+WEIGHT = np.random.default_rng(1).integers(3, size=1000).astype(float)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contract(kind, tmp_path):
-    check_source(make(kind, tmp_path, ROWS), ROWS)
+    source = make(kind, tmp_path, ROWS)
+    check_source(source, ROWS)
+    assert source.layout is not None
+    assert source.row_bytes == 24
+    assert not source.is_weighted
+    assert source.names == (("c0", "c1", "c2") if "csv" in kind or "parquet" in kind else ())
+    check_source(NoisySource(source, np.array([1.0, 0.0, 0.0])))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contract_with_weights_and_rows_without_weight(kind, tmp_path):
-    weight = np.random.default_rng(1).integers(3, size=1000).astype(float)
-    source = make(kind, tmp_path, ROWS, weight)
-    assert source.n == np.count_nonzero(weight)
-    check_source(source, ROWS[weight > 0])
+    source = make(kind, tmp_path, ROWS, WEIGHT)
+    assert source.is_weighted
+    assert source.n == np.count_nonzero(WEIGHT)
+    check_source(source, ROWS[WEIGHT > 0])
     batch = source.take(np.arange(5))
-    assert np.array_equal(batch.weight, weight[weight > 0][:5])
+    assert np.array_equal(batch.weight, WEIGHT[WEIGHT > 0][:5])
+    check_source(source.unweighted(), ROWS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,29 +53,56 @@ def test_fingerprint_changes_with_data_weights_and_window(kind, tmp_path):
     weight = np.ones(1000)
     heavy = weight.copy()
     heavy[3] = 2.0
-    found = [
-        make(kind, folders[0], ROWS), make(kind, folders[1], other), make(kind, folders[2], ROWS, window=600),
-        make(kind, folders[3], ROWS, weight), make(kind, folders[4], ROWS, heavy),
-    ]  # fmt: skip
-    assert len({source.fingerprint() for source in found}) == 5
+    sources = [
+        make(kind, folders[0], ROWS),
+        make(kind, folders[1], other),
+        make(kind, folders[2], ROWS, window=600),
+        make(kind, folders[3], ROWS, weight),
+        make(kind, folders[4], ROWS, heavy),
+    ]
+    assert len({source.fingerprint() for source in sources}) == 5
     again = tmp_path / "again"
     again.mkdir()
-    assert make(kind, again, ROWS).fingerprint() == found[0].fingerprint()
+    assert make(kind, again, ROWS).fingerprint() == sources[0].fingerprint()
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        ArraySource(ROWS),
-        ArraySource(ROWS[:, 0], np.arange(1000.0)),
-        TokenSource([0, 0, 1], [4, 2, 4]),
-        CountSource(sp.csr_array([[2, 0, 1], [0, 1, 0]])),
-        SequentialSource(ROWS),
-    ],
-    ids=["array", "weighted column", "tokens", "counts", "sequential"],
-)
-def test_contract_of_what_is_in_memory(source):
-    check_source(source)
+IN_MEMORY = {
+    "array": lambda: ArraySource(ROWS),
+    "weighted column": lambda: ArraySource(ROWS[:, 0], np.arange(1000.0)),
+    "missing cells": lambda: ArraySource([[1.0, np.nan], [2.0, 3.0]], allow_missing=True),
+    "tokens": lambda: TokenSource([0, 0, 1], [4, 2, 4]),
+    "counts": lambda: CountSource(sp.csr_array([[2, 0, 1], [0, 1, 0]])),
+    "weighted counts": lambda: CountSource(sp.csr_array([[2, 0, 1], [0, 1, 0]]), [1.0, 3.0]),
+    "fractions": lambda: CountSource(sp.csr_array([[0.5, 0, 1], [0, 1.5, 0]])),
+    "units": lambda: UnitSource([ROWS[:300], ROWS[300:]]),
+    "weighted units": lambda: UnitSource([ROWS[:300], ROWS[300:]], [WEIGHT[:300], WEIGHT[300:]]),
+    "documents": lambda: Documents(COUNTS),
+    "weighted documents": lambda: Documents(COUNTS, np.arange(1.0, 41.0)),
+    "documents in blocks": lambda: StreamedDocuments(CsrDocuments(COUNTS)),
+    "units of documents": lambda: UnitDocuments(
+        [COUNTS[:15], COUNTS[15:]], None, pool=LocalPool(), token="", is_small=lambda entries, documents: True
+    ),
+    "sequential": lambda: SequentialSource(ROWS),
+}
+
+
+@pytest.mark.parametrize("case", IN_MEMORY)
+def test_contract_of_what_is_in_memory(case):
+    check_source(IN_MEMORY[case]())
+
+
+def test_sources_say_what_a_sample_is():
+    samples = {case: make().samples for case, make in IN_MEMORY.items()}
+    words = {case: sample for case, sample in samples.items() if sample != "rows"}
+    assert words == {
+        **dict.fromkeys(("tokens", "counts", "weighted counts", "fractions"), "tokens"),
+        **dict.fromkeys(("documents", "weighted documents", "documents in blocks"), "documents"),
+        "units of documents": "documents",
+    }
+
+
+def test_what_a_source_defines():
+    assert set(Source.__abstractmethods__) == {"n", "total_weight", "take", "blocks", "fingerprint"}
 
 
 @pytest.mark.parametrize("weight", [None, np.arange(1000.0) % 3])
@@ -79,6 +119,15 @@ class Wrong(ArraySource):
     def __init__(self, what):
         super().__init__(ROWS)
         self.what = what
+        self.names = ("a", "b") if what == "names" else ()
+
+    @property
+    def is_weighted(self):
+        return False
+
+    @property
+    def weight(self):
+        return np.full(1000, 2.0) if self.what == "weight" else None
 
     def blocks(self, rows):
         batches = list(super().blocks(rows))
@@ -103,10 +152,16 @@ class Wrong(ArraySource):
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
-        ("order", "in order"), ("missing", "cover"), ("large", "not yield more"),
-        ("weights", "sum of the weights"), ("take", "take must return"), ("hash", "fingerprint"),
+        ("order", "in order"),
+        ("missing", "cover"),
+        ("large", "not yield more"),
+        ("weights", "sum of the weights"),
+        ("weight", "weight must have the weights of the blocks"),
+        ("names", "a name for each column, or none, got 2 for 3"),
+        ("take", "take must return"),
+        ("hash", "fingerprint"),
     ],
-)  # fmt: skip
+)
 def test_what_is_broken_is_said(what, sentence):
     with pytest.raises(AssertionError, match=sentence):
         check_source(Wrong(what))

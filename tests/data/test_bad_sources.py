@@ -37,10 +37,10 @@ FILES = {
     "empty csv": (lambda f: csv_file(f, ""), r"table\.csv must have column names .* got an empty file"),
     "csv without rows": (lambda f: csv_file(f, "a,b\n"), "at least one row below"),
     "csv of text": (lambda f: csv_file(f, "a,b\nx,y\n"), "every column, got text in columns 'a', 'b'"),
-    "csv with NaN": (lambda f: csv_file(f, "a,b\n1,2\n3,nan\n"), "missing value .* 'b', line 3"),
-    "csv with inf": (lambda f: csv_file(f, "a,b\n1,2\n3,inf\n"), "an infinity in column 'b', line 3"),
-    "csv of unequal lines": (lambda f: csv_file(f, "a,b\n1,2\n3\n"), "2 cells in every .* 1 cell in line 3"),
-    "csv with text below": (lambda f: csv_file(f, "a,b\n1,2\n3,x\n"), "got 'x' in column 'b', line 3"),
+    "csv with NaN": (lambda f: csv_file(f, "a,b\n1,2\n3,nan\n"), "missing value in column 'b', row 1"),
+    "csv with inf": (lambda f: csv_file(f, "a,b\n1,2\n3,inf\n"), "an infinity in column 'b', row 1"),
+    "csv of unequal lines": (lambda f: csv_file(f, "a,b\n1,2\n3\n"), "2 cells in every .* 1 cell in row 1"),
+    "csv with text below": (lambda f: csv_file(f, "a,b\n1,2\n3,x\n"), "got 'x' in column 'b', row 1"),
     "empty npy": (lambda f: npy(f, np.empty((0, 2))), r"at least one row and one column, got shape \(0, 2\)"),
     "npy of text": (lambda f: npy(f, np.array(["a"])), "must hold real numbers"),
     "npy with three axes": (lambda f: npy(f, np.zeros((2, 2, 2))), r"shape \(n,\) or \(n, d\)"),
@@ -89,7 +89,7 @@ def assert_matches(expected, sentence):
 WEIGHTS = {
     "npy": (lambda f: npy(f, ROWS - 3.0), 0, "weights that are not negative, got -3 in row 0"),
     "parquet": (lambda f: pq(f, {"a": [1.0, 2.0], "w": [1.0, -1.0]}), "w", "not negative, got -1 in row 1"),
-    "csv": (lambda f: csv_file(f, "a,w\n1,2\n3,-1\n"), "w", "not negative, got -1 in line 3"),
+    "csv": (lambda f: csv_file(f, "a,w\n1,2\n3,-1\n"), "w", "not negative, got -1 in row 1"),
     "zeros, npy": (lambda f: npy(f, ROWS * 0), 0, "positive weight, got only zeros"),
     "zeros, parquet": (lambda f: pq(f, {"a": [1.0], "w": [0.0]}), "w", "positive weight, got only zeros"),
     "zeros, csv": (lambda f: csv_file(f, "a,w\n1,0\n"), "w", "positive weight, got only zeros"),
@@ -187,6 +187,8 @@ def test_a_file_that_changes_between_passes(tmp_path):
     file = csv_file(tmp_path, "a,b\n1,2\n3,4\n")
     source = open_source(file)
     csv_file(tmp_path, "a,b\n1,2\n3,x\n")
+    assert_matches("got 'x' in column 'b', row 1", sentence_of(lambda: pass_over(source)))
+    csv_file(tmp_path, "a,b\n1,2\n")
     assert_matches("the same in every pass", sentence_of(lambda: pass_over(source)))
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from swiftem.data.draws import BlockDraws, read_seed
-from swiftem.models.rows import spread_rows
+from swiftem.core.draws import BlockDraws, read_seed
+from swiftem.mixture.rows import spread_rows
 
 EDGES = np.array([0, 10, 13, 33, 40, 60, 61])
 

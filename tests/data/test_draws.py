@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from swiftem.data import draws as module
-from swiftem.data.draws import GivenDraws, SeededDraws, generator, read_seed
+from swiftem.core import draws as module
+from swiftem.core.draws import GivenDraws, SeededDraws, generator, read_seed
 
 CHUNK = 4096
 

@@ -53,7 +53,7 @@ class TestParquet:
         assert wrong == {self.read, read_table}
 
     def test_more_rows_than_there_can_be(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("swiftem.data.rows.parquet_source.FREE", 1 << 20)
+        monkeypatch.setattr("swiftem.data.parquet.FREE", 1 << 20)
         file = tmp_path / "toy.parquet"
         parquet.write_table(pa.table({"a": np.zeros(10**6)}), file, row_group_size=10**5)
         assert file.stat().st_size < 6000
@@ -107,7 +107,7 @@ class TestTheRightRow:
         ("column", "value", "expected"),
         [
             ("a", np.nan, "got NaN in column 'a', row 90000 (from 0)"),
-            ("w", np.nan, "got NaN in column 'weights', row 90000 (from 0)"),
+            ("w", np.nan, "got NaN in column 'w', row 90000 (from 0)"),
             ("w", -2.0, "weights that are not negative, got -2 in row 90000 (from 0)"),
         ],
         ids=["a cell", "a weight", "a negative weight"],

@@ -50,10 +50,10 @@ def test_the_vocabulary_beside_it(tmp_path, name):
         ("1 0-1", "pairs such as 17:2, got '0-1' in line 2"),
         ("2 0:1:2 4", "pairs such as 17:2, got '0:1:2' in line 2"),
         ("1 0:1.5", "pairs such as 17:2, got '0:1.5' in line 2"),
-        ("1 0:-2", "counts of at least 0, got -2 in line 2"),
+        ("1 0:-2", "counts from 0 to 2^53, got -2 in line 2"),
         ("1 -3:2", "words from 0 to 2^31 - 1, got -3 in line 2"),
         (f"1 {2**31}:1", "16,777,216 words if no vocabulary names them, got 2,147,483,649 in line 2"),
-        (f"1 0:{10**30}", "counts of at least 0"),
+        (f"1 0:{10**30}", "counts from 0 to 2^53"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, line, sentence):

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
-from swiftem.data.documents.corpus_counts import beginning
-from swiftem.data.documents.formats.no_text import recognise
-from swiftem.data.documents.vocabulary import find_vocabulary
+from swiftem.data.documents.corpus import recognise
+from swiftem.data.documents.counts import beginnings
+from swiftem.data.documents.readers.lines import find_vocabulary
 
 
 def write(folder, content, name):
@@ -118,7 +118,6 @@ def test_every_format_is_the_same_corpus(tmp_path):
         ("a.txt", b"rice\nma\xefze\n", {}, "0xef in line 2"),
         ("a.txt", "rice\n", {"text_column": "t"}, "text_column is for tables (csv, parquet)"),
         ("a.txt", "rice\n", {"vocabulary": "v"}, "vocabulary is for counts (uci, lda-c"),
-        ("a.dat", "1 0:1\n", {"drop_headers": True}, "drop_headers is for texts, and "),
         ("a.dat", "1 0:1\n", {"drop_common": 0.3}, "a.dat is read as lda-c, counts of words."),
         ("a.dat", "1 0:1\n", {"phrases": True}, "phrases is for texts, and "),
         ("a.dat", "1 0:1\n", {"stop_words": "de"}, "stop_words is for texts, and "),
@@ -195,9 +194,10 @@ def test_vocabularies(tmp_path):
 
 
 def test_beginnings():
-    assert beginning("word " * 500).endswith("wor…")
-    assert len(beginning("x" * 5000)) == 199
-    assert beginning("short\n") == "short"
+    long, short = beginnings(["word " * 5000, "short\n"])
+    assert long.endswith("wor…") or long.endswith("word…")
+    assert (len(long), short) == (3999, "short")
+    assert len(beginnings(["x" * 5000] * 400_000)[0]) == 199
 
 
 def test_parts_must_fit():
@@ -207,49 +207,14 @@ def test_parts_must_fit():
             CorpusCounts(counts, words, names, texts)
 
 
-def mails(folder, n=30):
-    for number in range(n):
-        body = "Rice and maize are grown." if number % 2 else "Fish live in ponds."
-        text = f"From: a{number}\nSubject: re\n  more\nLines: 3\n\n{body}\n"
-        (folder / f"{number:02}.txt").write_text(text)
-
-
-def test_headers_and_common_words_are_reported_and_left_out_on_request(tmp_path):
-    mails(tmp_path)
-    found = read_corpus(tmp_path)
-    assert "subject" in found.words
-    header, common = found.notes
-    assert header.startswith("30 of 30 documents begin with a header (")
-    assert header.endswith("), whose words count: leave headers out with drop_headers=True.")
-    assert common == (
-        "8 words are in over 30% of the documents: lines, subject, fish, grown, live, maize, ponds, rice. If "
-        "they say nothing of a topic, leave them out with drop_common=0.3."
-    )
-    found = read_corpus(tmp_path, drop_headers=True, drop_common=0.9)
-    assert (found.words, found.notes) == (("fish", "grown", "live", "maize", "ponds", "rice"), ())
-    assert found.texts[0] == "Fish live in ponds."
-
-
-@pytest.mark.parametrize("known", [None, ["rice", "maize"]])
-def test_why_no_headers_were_left_out_is_said(tmp_path, known):
-    write(tmp_path, "Rice: a crop.\n\nRice and maize.\n", "a.txt")
-    (note,) = read_corpus(tmp_path, drop_headers=True, known_words=known).notes[:1]
+def test_common_words_are_reported_and_left_out_on_request(tmp_path):
+    bodies = ["Fish live in ponds, more or less.", "Rice and maize are grown, more or less."]
+    file = write(tmp_path, "\n".join(bodies * 15), "a.txt")
+    (note,) = read_corpus(file).notes
     assert note == (
-        "drop_headers=True has left out nothing: no document begins with a header, which is two or more "
-        "lines such as 'From: me' and an empty line."
+        "6 words are in over 30% of the documents: fish, grown, live, maize, ponds, rice. If they "
+        "say nothing of a topic, leave them out with drop_common=0.3."
     )
-    (note,) = read_corpus(tmp_path / "a.txt", drop_headers=True, known_words=known).notes[:1]
-    assert note.endswith(", and each line is a document here.")
-    write(tmp_path, "From: me\nTo: you\n\nRice.\n", "b.txt")
-    notes = read_corpus(tmp_path, drop_headers=True, known_words=known).notes
-    assert not any("has left out nothing" in note for note in notes)
-
-
-def test_the_language_is_said(tmp_path):
-    pytest.importorskip("stopwordsiso")
-    file = tmp_path / "a.txt"
-    file.write_text("Der Reis und die Fische sind in dem Teich.\nUnd der Mais ist nicht in dem Teich.\n")
-    found = read_corpus(file)
-    assert found.words == ("fische", "mais", "reis", "teich")
-    assert found.notes[0].startswith("The texts seem to be in 'de': ")
-    assert read_corpus(file, stop_words="english").notes == ()
+    found = read_corpus(file, drop_common=0.6, stop_words=["less"])
+    assert (found.words[:2], found.notes) == (("and", "are"), ())
+    assert "more" not in found.words

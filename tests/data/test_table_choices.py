@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from table_files import csv_file, needs_pyarrow, sentence_of
+from table_files import csv_file, sentence_of
 
 from swiftem.data import UnknownColumnError, open_source, read_table
 
@@ -29,7 +29,7 @@ def write(tmp_path, kind):
     return csv_file(tmp_path, "\n".join(["a,b,w,kind", *lines])), ["a", "b", "w", "kind"]
 
 
-KINDS = ["csv", "npy", pytest.param("parquet", marks=needs_pyarrow)]
+KINDS = ["csv", "npy", "parquet"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,7 +79,7 @@ def test_nothing_but_missing_values(tmp_path):
 
 def test_an_infinity_is_not_missing(tmp_path):
     file = csv_file(tmp_path, "a,b\n1,2\n3,NA\ninf,2\n")
-    assert "got an infinity in column 'a', line 4" in sentence_of(lambda: read_table(file, skip_missing=True))
+    assert "got an infinity in column 'a', row 2" in sentence_of(lambda: read_table(file, skip_missing=True))
     np.save(tmp_path / "t.npy", [[np.nan, 0.0], [0.0, np.inf]])
     assert "got an infinity in row 1" in sentence_of(
         lambda: read_table(tmp_path / "t.npy", skip_missing=True)
@@ -88,7 +88,7 @@ def test_an_infinity_is_not_missing(tmp_path):
 
 def test_text_is_not_missing(tmp_path):
     file = csv_file(tmp_path, "a,b\n1,2\n3,NA\n1,red\n")
-    assert "got 'red' in column 'b', line 4" in sentence_of(lambda: read_table(file, skip_missing=True))
+    assert "got 'red' in column 'b', row 2" in sentence_of(lambda: read_table(file, skip_missing=True))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_choices_that_cannot_be(options, argument, words, tmp_path):
 def test_nothing_is_left(tmp_path):
     file = csv_file(tmp_path, "a,b\n1,2\n")
     assert sentence_of(lambda: read_table(file, drop=["a"], label="b")) == (
-        f"{file} must have a numeric column, got none except the labels and dropped columns."
+        f"{file} must have a numeric column, got none except dropped columns and the labels."
     )
 
 

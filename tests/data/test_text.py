@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from swiftem.data import read_documents
-from swiftem.data.documents.formats import lines
+from swiftem.data.documents.readers import lines
 
 FAO = Path(__file__).parents[3] / "shared" / "data"
 

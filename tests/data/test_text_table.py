@@ -126,11 +126,3 @@ def test_what_is_wrong_in_parquet(parquet, tmp_path):
             read_text_parquet(parquet(**columns), column)
     with pytest.raises(ValueError, match="got another or a damaged file"):
         read_text_parquet(write(tmp_path, "no parquet", "bad.parquet"))
-
-
-def test_without_pyarrow(tmp_path, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install 'swiftem\[io\]'"):
-        read_text_parquet(write(tmp_path, "x", "toy.parquet"))

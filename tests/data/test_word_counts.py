@@ -7,7 +7,6 @@ from helpers import assert_identical, assert_refused
 
 from swiftem.data import CountSource, count_known_words, count_words, read_documents
 from swiftem.data.documents import words as stop_words
-from swiftem.data.documents.words import choose_stop_words
 
 FAO = Path(__file__).parents[3] / "shared" / "data"
 DOCUMENTS = [
@@ -100,7 +99,7 @@ def test_stop_words():
             ["fish"],
             {"stop_words": "german"},
             "stop_words",
-            "'auto', 'english', .*None or a list of words, got 'german'",
+            "'english', .*None or a list of words, got 'german'",
         ),
         (["fish"], {"stop_words": 3}, "stop_words", "a language, None or a list of words, got 3"),
         (["fish"], {"stop_words": ["the", 3]}, "stop_words", "a language, None or a list of words, got 3"),
@@ -144,34 +143,16 @@ def test_words_in_most_documents_are_left_out_on_request():
 GERMAN = ["Der Reis und die Fische sind in dem Teich, und sie werden nicht von uns gegessen."] * 3
 
 
-def test_the_language_is_guessed_from_stop_words():
+def test_several_languages_are_named():
     pytest.importorskip("stopwordsiso")
-    assert choose_stop_words("auto", GERMAN).language == "de"
-    french = ["Le riz et les poissons sont dans l'eau, et nous ne les avons pas mangés avec vous."]
-    assert choose_stop_words("auto", french).language == "fr"
-    english = choose_stop_words("auto", ["The rice and the fish are in the pond and we have not eaten it."])
-    assert (english.language, english.notes) == ("en", ())
-    assert choose_stop_words("auto", ["rice fish pond maize wheat"]).language == "en"
-    assert count_words(GERMAN, stop_words="auto").words == count_words(GERMAN, stop_words="de").words
     assert count_words(GERMAN, stop_words="de").words == ("fische", "gegessen", "reis", "teich")
-
-
-def test_several_languages_are_named_and_english_parts_are_noted():
-    pytest.importorskip("stopwordsiso")
     mixed = [*GERMAN * 3, "The rice and the fish are in the pond and they have not eaten any of it."]
     assert count_words(mixed, stop_words="de, english").words == count_words(mixed, stop_words="en,de").words
     assert "have" in count_words(mixed, stop_words="de").words
     assert "have" not in count_words(mixed, stop_words="de,en").words
-    found = choose_stop_words("auto", mixed)
-    assert found.language == "de"
-    assert found.notes[1].endswith("Leave out both with stop_words='de,en'.")
-    assert len(choose_stop_words("auto", GERMAN).notes) == 1
     assert_refused(lambda: count_words(mixed, stop_words="de,xx"), "stop_words", "(as in 'de,en')")
 
 
-def test_without_lists_of_other_languages_few_english_stop_words_are_reported(monkeypatch):
+def test_other_languages_need_a_package(monkeypatch):
     monkeypatch.setattr(stop_words, "find_spec", lambda name: None)
-    found = choose_stop_words("auto", GERMAN)
-    assert found.language == "en"
-    assert "install the stop words of more languages" in found.notes[0]
     assert_refused(lambda: stop_words.stop_word_set("de"), "stop_words", "pip install")

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import swiftem
 from swiftem import methods, models
-from swiftem.engine.threads import in_order, one_thread_blas, set_threads
+from swiftem.kernels.threads import in_order, one_thread_blas, set_threads
 
 
 def blas_threads():
@@ -144,7 +144,7 @@ def test_a_forked_process_fits_after_its_parent_has():
 BLAS_IN_FORK = """
 import os, sys, threading
 from threadpoolctl import threadpool_info, threadpool_limits
-from swiftem.engine.threads import in_order, one_thread_blas, set_threads
+from swiftem.kernels.threads import in_order, one_thread_blas, set_threads
 threads = lambda: {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 with one_thread_blas():
     pass

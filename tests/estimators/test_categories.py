@@ -11,7 +11,7 @@ from pyarrow import parquet
 import swiftem
 from swiftem import Mixture
 from swiftem.data import ArraySource, open_units
-from swiftem.families import Categorical
+from swiftem.mixture.families.categorical import Categorical
 
 CODES = (1, 2, 3, 4, 5, 9)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import swiftem
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima import halves as halving
 from swiftem.estimators.mixture.optima.halves import Seen, halves_of, losses_of_merges
@@ -12,7 +13,6 @@ from swiftem.estimators.mixture.optima.moves import merged, moved, proposals
 from swiftem.estimators.mixture.optima.spurious import on_few_values
 from swiftem.estimators.mixture.split import Gaussians
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
 
 KINDS = "full", "diag", "spherical"
 

@@ -8,13 +8,13 @@ from mixture_data import blobs
 
 import swiftem
 from benchmarks.optima_data import generated
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.engine.threads import get_threads, set_threads
 from swiftem.estimators.mixture.optima import race as racing
 from swiftem.estimators.mixture.optima.race import race
 from swiftem.estimators.mixture.optima.sample import plan_race
+from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from mixture_data import KINDS, METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture import initial
 from swiftem.estimators.mixture.gaussian_queries import covariances_of
 from swiftem.estimators.mixture.initial import make_start
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
 
 X, LABELS = blobs(300, 2, 3, seed=5)
 ONES = np.eye(3)[LABELS]

@@ -12,8 +12,8 @@ from mixture_data import METHODS, blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.engine.threads import set_threads
 from swiftem.estimators.mixture import look
+from swiftem.kernels.threads import set_threads
 
 X, _ = blobs(400, 2, 3, seed=11)
 
@@ -76,14 +76,14 @@ def test_in_the_first_look_or_pass(method, monkeypatch):
     def press(*arguments, **options):
         raise KeyboardInterrupt
 
-    from swiftem.engine.small_expectation import SmallExpectation
+    from swiftem.mixture.compute.numpy import NumpyCompute
 
     mixture = swiftem.GaussianMixture(3, method=method, random_state=0)
     with (  # noqa: PT031
         pytest.warns(ConvergenceWarning, match="interrupted after 0.0 passes"),
         monkeypatch.context() as patch,
     ):
-        patch.setattr(SmallExpectation, "_pass", press)
+        patch.setattr(NumpyCompute, "_pass", press)
         patch.setattr(look.Look, "at", press)
         mixture.fit(X)
     start = swiftem.GaussianMixture(3, random_state=0, max_iter=0).fit(X)

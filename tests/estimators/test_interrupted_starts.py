@@ -13,11 +13,11 @@ from mixture_data import assert_same_model, blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.engine.threads import set_threads
+from swiftem.core.process import DeferredInterrupt
 from swiftem.estimators.mixture import estimator, initial
 from swiftem.estimators.mixture.optima import few
 from swiftem.estimators.mixture.optima import race as racing
-from swiftem.process import DeferredInterrupt
+from swiftem.kernels.threads import set_threads
 
 X, _ = blobs(2000, 2, 4, apart=1.5, seed=5)
 MEANS = X[:4]

@@ -9,13 +9,13 @@ from mixture_data import KINDS, METHODS, STOCHASTIC, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture import look
 from swiftem.estimators.mixture.look import Look
 from swiftem.estimators.mixture.plan import iterations_in
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, SpiderEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
 
 X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)
 START = given_start(X, 3, "full")

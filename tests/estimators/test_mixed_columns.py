@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem import Mixture, methods
-from swiftem.models.families import Gaussian
+from swiftem.mixture.families import Gaussian
 
 FAMILY = {"poisson": ["visits"], "gaussian": ["age", "income"], "bernoulli": ["yes", "member"]}
 NAMES = ["age", "visits", "yes", "income", "member"]

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import swiftem
 from swiftem import Mixture, methods
 from swiftem.estimators.mixture.candidate_fits import CandidateFits
-from swiftem.models.families import Family, Poisson
+from swiftem.mixture.families import Family, Poisson
 
 RNG = np.random.default_rng(0)
 TRUE = {

@@ -5,7 +5,7 @@ import pytest
 
 import swiftem
 from swiftem import Mixture, methods
-from swiftem.models.families import Categorical
+from swiftem.mixture.families import Categorical
 
 
 def codes(n=3000, seed=0):

@@ -1,7 +1,5 @@
 """Models in files: everything comes back, and whatever is no model is refused."""
 
-import zipfile
-
 import numpy as np
 import pytest
 
@@ -35,7 +33,7 @@ def damaged(folder):
     yield b""
     yield b"no model at all"
     changed = bytearray(whole)
-    changed[whole.index(b"PK\x01\x02") - 1] ^= 0xFF  # the last byte of the last array
+    changed[-33] ^= 0xFF  # the last byte of the last array
     yield bytes(changed)
 
 
@@ -47,8 +45,8 @@ def test_damaged_files_are_refused(tmp_path):
 
 
 def test_foreign_files_are_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "other", "w") as file:
-        file.writestr("a.txt", "b")
+    np.savez(tmp_path / "other.npz", np.zeros(3))
+    (tmp_path / "other.npz").rename(tmp_path / "other")
     with pytest.raises(ValueError, match="other"):
         swiftem.GaussianMixture.load(tmp_path / "other")
     swiftem.PLSA(2, random_state=0).fit(np.eye(4)).save(tmp_path / "topics")

@@ -5,8 +5,8 @@ import pytest
 
 import swiftem
 from swiftem import PLSA
+from swiftem.core.schedules import constant
 from swiftem.estimators.topics.plan import plan_topics
-from swiftem.schedules import constant
 
 
 @pytest.mark.parametrize(("n", "batch"), [(500, 25), (5_000, 250), (10**6, 256)])

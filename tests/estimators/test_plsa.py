@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 import swiftem
-from swiftem.engine.threads import get_threads, set_threads
+from swiftem.kernels.threads import get_threads, set_threads
 
 METHODS = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 NOISY = {

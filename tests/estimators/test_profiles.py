@@ -7,9 +7,10 @@ from scipy import stats
 import swiftem
 from swiftem import Mixture
 from swiftem.estimators.mixture.table.profile import density, panel_of
-from swiftem.families import FAMILIES, StudentT
+from swiftem.families import FAMILIES
+from swiftem.mixture.families.student_t import StudentT
 from tests.estimators.test_tables import survey
-from tests.models.test_families import LAWS, PARAMS, given
+from tests.mixture.test_families import LAWS, PARAMS, given
 
 
 def fitted():

@@ -9,8 +9,8 @@ from dying_fits import Death
 from mixture_data import KINDS, assert_same_model, blobs
 
 import swiftem
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.engine.threads import get_threads, set_threads
 from swiftem.estimators.mixture.optima import race as racing
 from swiftem.estimators.mixture.optima import sample as sampling
 from swiftem.estimators.mixture.optima.accelerated import accelerated
@@ -19,8 +19,8 @@ from swiftem.estimators.mixture.optima.kinds import gaussians, kinds_for, start
 from swiftem.estimators.mixture.optima.moves import merge_costs, merged, moved, proposals
 from swiftem.estimators.mixture.optima.race import race
 from swiftem.estimators.mixture.optima.sample import draw_sample, units
+from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.models import GaussianMixtureModel, MixtureModel
-from swiftem.problem import Problem
 
 CENTRES = np.concatenate([np.stack(np.divmod(np.arange(9), 3), axis=1) * scale for scale in (1.0, 60.0)])
 CENTRES[9:] += 40.0
@@ -283,9 +283,9 @@ def test_a_move_that_loses_on_the_rows_seen_is_not_accepted(monkeypatch, worse, 
     problem = Problem(GaussianMixtureModel(3, covariance="full", reg_covar=1e-6), ArraySource(X))
     good = problem.bound.initial_theta(np.random.default_rng(0))
     for _ in range(10):
-        good = problem.bound.m_step(problem.e_step.full(good))
+        good = problem.bound.m_step(problem.compute.full(good))
     other = (
-        good._replace(means=good.means + 0.1) if worse else problem.bound.m_step(problem.e_step.full(good))
+        good._replace(means=good.means + 0.1) if worse else problem.bound.m_step(problem.compute.full(good))
     )
     with ThreadPoolExecutor(1) as pool:
         run = racing._Race(problem, 0, pool, lambda: None)

@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 import swiftem.estimators.mixture.optima.accelerated as module
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture.optima import few
 from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Leaps, Remaining, accelerated
 from swiftem.methods import Squarem
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
 
 X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
 
@@ -135,7 +135,7 @@ def test_a_gain_by_a_collapse_is_none(monkeypatch):
         return module.beyond_plateau(problem, theta, 1e-3, 1e-3, lambda: None)
 
     found, passes = ahead()
-    assert problem.e_step.objective(found) < problem.e_step.objective(theta) - 1e-3
+    assert problem.compute.objective(found) < problem.compute.objective(theta) - 1e-3
     assert 0 < passes <= module.AHEAD
     monkeypatch.setattr(module, "find_spurious", lambda on, at: [] if at is theta else [2])
     assert ahead() is None
@@ -160,9 +160,9 @@ def test_larger_steps_come_to_the_same_place_sooner():
     quick, passes = accelerated(problem, theta, 400, 1e-9)
     plain = theta
     for _ in range(passes):
-        plain = problem.bound.m_step(problem.e_step.full(plain))
+        plain = problem.bound.m_step(problem.compute.full(plain))
     assert passes < 400
-    assert problem.e_step.objective(quick) < problem.e_step.objective(plain) - 1e-5
+    assert problem.compute.objective(quick) < problem.compute.objective(plain) - 1e-5
 
 
 def test_a_step_that_is_worse_is_taken_back():
@@ -170,10 +170,10 @@ def test_a_step_that_is_worse_is_taken_back():
     bound, theta = problem.bound, problem.bound.initial_theta(np.random.default_rng(2))
     steps = Leaps(Squarem())
     for objective in (3.0, 2.0, 1.0):
-        s = problem.e_step.full(theta)
-        assert steps.take(s, objective, problem.e_step) is s
+        s = problem.compute.full(theta)
+        assert steps.take(s, objective, problem.compute) is s
         theta = bound.m_step(s if steps.point is None else steps.point)
     assert steps.point is not None
-    assert steps.take(problem.e_step.full(theta), 1.5, problem.e_step) is s
+    assert steps.take(problem.compute.full(theta), 1.5, problem.compute) is s
     assert steps.point is None
     assert steps.objective == 1.0

@@ -51,7 +51,7 @@ def test_all_fits_share_one_source_with_its_mean(monkeypatch):
     swiftem.select(X, range(1, 4), random_state=0)
     assert len(sources) >= 12
     assert len(set(map(id, sources))) == 1
-    np.testing.assert_allclose(sources[0].found["mean"], X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(sources[0].facts["mean"], X.mean(axis=0), rtol=1e-12)
 
 
 # --- the choice ---

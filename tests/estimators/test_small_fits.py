@@ -11,16 +11,15 @@ import scipy.sparse as sp
 from mixture_data import blobs
 
 import swiftem
+from swiftem.core.compute import Compute, Placement
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.engine import small_expectation
-from swiftem.engine.documents import Documents
-from swiftem.engine.expectation import Expectation
-from swiftem.engine.small_documents import SmallDocuments
-from swiftem.engine.small_expectation import LOWEST, SmallExpectation, exponentials
 from swiftem.estimators.mixture import plan
 from swiftem.estimators.topics import plan as plan_topics
+from swiftem.mixture.compute import numpy as small_expectation
+from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, exponentials
 from swiftem.models import GaussianMixtureModel, MixtureModel
-from swiftem.problem import Problem
+from swiftem.topics.compute.corpus import Documents, SmallDocuments
 
 FIT = """
 import hashlib, json, sys
@@ -105,10 +104,10 @@ def test_passes_of_families(family, n_components):
     y = rng.integers(0, 2 if family == "bernoulli" else 9, size=(301, 5)).astype(float)
     source = ArraySource(y, rng.random(301) + 0.1)
     model = MixtureModel(n_components, family=family)
-    problem = Problem(model, source, kernels="numpy")
-    theta, small = problem.bound.initial_theta(rng), problem.e_step
-    plain = Expectation(problem.bound, source)
-    assert type(small) is SmallExpectation
+    problem = Problem(model, source, placement=Placement.named("numpy"))
+    theta, small = problem.bound.initial_theta(rng), problem.compute
+    plain = Compute(problem.bound, source)
+    assert type(small) is NumpyCompute
     assert small.objective(theta) == pytest.approx(plain.objective(theta), rel=1e-12)
     assert small.evaluations == 0
     np.testing.assert_allclose(small.full(theta), plain.full(theta), rtol=1e-11)
@@ -121,13 +120,15 @@ def test_passes_of_families(family, n_components):
 def test_the_objective_is_that_of_the_parameters_that_are_given():
     """The value of the last pass is used again only at the same θ."""
     X, _ = blobs(301, 2, 3)
-    problem = Problem(GaussianMixtureModel(3, covariance="tied"), ArraySource(X), kernels="numpy")
+    problem = Problem(
+        GaussianMixtureModel(3, covariance="tied"), ArraySource(X), placement=Placement.named("numpy")
+    )
     one, other = (problem.bound.initial_theta(np.random.default_rng(seed)) for seed in (0, 1))
-    plain = Expectation(problem.bound, problem.source)
+    plain = Compute(problem.bound, problem.source)
     expected = [plain.objective(theta) for theta in (one, other, one)]
-    assert type(problem.e_step) is SmallExpectation
-    problem.e_step.full(one)
-    found = [problem.e_step.objective(theta) for theta in (one, other, one)]
+    assert type(problem.compute) is NumpyCompute
+    problem.compute.full(one)
+    found = [problem.compute.objective(theta) for theta in (one, other, one)]
     assert found == pytest.approx(expected, rel=1e-12)
     assert found[0] != pytest.approx(found[1], rel=1e-6)
 
@@ -138,13 +139,13 @@ def test_blocks_of_rows_are_all_rows(kind, weighted, monkeypatch):
     monkeypatch.setattr(small_expectation, "NUMBERS", 0)  # blocks of 256 rows, of which the last has one
     X, _ = blobs(513, 2, 3)
     source = ArraySource(X, np.arange(1.0, 514.0) if weighted else None)
-    problem = Problem(GaussianMixtureModel(3, covariance=kind), source, kernels="numpy")
-    theta, plain = problem.bound.initial_theta(np.random.default_rng(0)), Expectation(problem.bound, source)
-    assert type(problem.e_step) is SmallExpectation
-    np.testing.assert_allclose(problem.e_step.full(theta), plain.full(theta), rtol=1e-11, atol=1e-12)
-    assert problem.e_step.objective(theta) == pytest.approx(plain.objective(theta), rel=1e-12)
+    problem = Problem(GaussianMixtureModel(3, covariance=kind), source, placement=Placement.named("numpy"))
+    theta, plain = problem.bound.initial_theta(np.random.default_rng(0)), Compute(problem.bound, source)
+    assert type(problem.compute) is NumpyCompute
+    np.testing.assert_allclose(problem.compute.full(theta), plain.full(theta), rtol=1e-11, atol=1e-12)
+    assert problem.compute.objective(theta) == pytest.approx(plain.objective(theta), rel=1e-12)
     ours, theirs = (
-        one.evaluate(theta, responsibilities=True, labels=True) for one in (problem.e_step, plain)
+        one.evaluate(theta, responsibilities=True, labels=True) for one in (problem.compute, plain)
     )
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
@@ -157,8 +158,10 @@ def test_components_without_a_chance_have_responsibilities_that_matrix_products_
     means = np.array([[-30.0], [30.0], [0.0]])[:n_components]
     weights = np.array([1.0, 0.0, 0.0])[:n_components]
     theta = model.theta(weights=weights, means=means, covariances=np.full((n_components, 1), 0.01))
-    problem = Problem(model, ArraySource(np.linspace(-60, 60, 500)[:, None]), kernels="numpy")
-    found = problem.e_step.evaluate(theta, responsibilities=True).responsibilities
+    problem = Problem(
+        model, ArraySource(np.linspace(-60, 60, 500)[:, None]), placement=Placement.named("numpy")
+    )
+    found = problem.compute.evaluate(theta, responsibilities=True).responsibilities
     assert (found[:, 0] == 1.0).all()
     assert (found[:, 1:] == 0).all()
 

@@ -8,6 +8,8 @@ import pytest
 from mixture_data import assert_same_model, blobs
 
 import swiftem
+from swiftem.core.compute import Placement
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.estimators.mixture import split
 from swiftem.estimators.mixture.optima import few, halves, kinds
@@ -18,7 +20,6 @@ from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.methods import Squarem
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
-from swiftem.problem import Problem
 
 
 def grid(n=400, seed=0):
@@ -36,7 +37,7 @@ def fit(X, n_components, **parameters):
 
 def problem_of(X, n_components, kind="full"):
     model = GaussianMixtureModel(n_components, covariance=kind, reg_covar=1e-6)
-    return Problem(model, ArraySource(X), kernels="numpy")
+    return Problem(model, ArraySource(X), placement=Placement.named("numpy"))
 
 
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
@@ -56,7 +57,7 @@ def test_several_mixtures_at_once_are_those_one_by_one(kind, weighted):
         np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(one.means, other.means, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(one.covariances, other.covariances, rtol=1e-6, atol=1e-7)
-    objectives = [problem.e_step.objective(theta) for theta, _ in found]
+    objectives = [problem.compute.objective(theta) for theta, _ in found]
     np.testing.assert_allclose(together.objectives([theta for theta, _ in found]), objectives, rtol=1e-12)
 
 

@@ -8,10 +8,10 @@ from mixture_data import KINDS, METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
+from swiftem.core.compute import Compute
+from swiftem.core.problem import Problem, certify
 from swiftem.data import ArraySource
-from swiftem.engine.expectation import Expectation
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem, certify
 
 X, _ = blobs(400, 3, 3, seed=7)
 
@@ -65,7 +65,7 @@ def test_against_the_definition(kind):
     if kind == "spherical":
         white /= np.sqrt((white**2).mean())
     problem = Problem(GaussianMixtureModel(3, covariance=kind), ArraySource(white))
-    e_step = Expectation(problem.bound, problem.source)
+    e_step = Compute(problem.bound, problem.source)
     s = e_step.full(problem.bound.initial_theta(np.random.default_rng(0)))
     theta = problem.bound.m_step(s)
     objective, found = certify(problem, s, theta)

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from stored_sources import make, write
 
 from swiftem import GaussianMixture
-from swiftem.data import ArraySource, CountSource, draws, open_source
+from swiftem.core import draws
+from swiftem.data import ArraySource, CountSource, open_source
 from swiftem.estimators import validated
 
 pytest.importorskip("pyarrow")

@@ -12,14 +12,14 @@ from anonymous_memory import peak, resident
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-import swiftem.engine.streamed_documents as module
+import swiftem.topics.compute.streamed as module
+from swiftem.core.draws import BlockDraws, read_seed
+from swiftem.core.scratch import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, UciDocuments, open_documents
-from swiftem.data.documents.spool import Spool
-from swiftem.data.draws import BlockDraws, read_seed
-from swiftem.engine.documents import Documents
-from swiftem.engine.streamed_documents import StreamedDocuments
-from swiftem.engine.threads import get_threads, set_threads
-from swiftem.files.scratch import is_scratch, row_blocks, scratch_array
+from swiftem.data.documents.blocks import Spool
+from swiftem.kernels.threads import get_threads, set_threads
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.streamed import StreamedDocuments
 
 
 def corpus(n_documents=700, n_words=40, seed=0):
@@ -305,8 +305,8 @@ def test_a_limit_that_cannot_be_kept_is_refused():
 
 FIT = """
 from swiftem import PLSA
-import swiftem.estimators.topics.fit, swiftem.engine.numba.plsa_documents
-import swiftem.engine.numba.plsa_document_passes, sklearn.feature_extraction.text
+import swiftem.estimators.topics.fit, swiftem.topics.compute.folding_kernels
+import swiftem.topics.compute.passes_kernels, sklearn.feature_extraction.text
 path, method, limit = sys.argv[1:]
 print(PLSA(20, method=method, max_iter=2, random_state=0, memory_limit=limit).fit(path).method_)
 """

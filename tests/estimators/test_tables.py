@@ -13,7 +13,8 @@ import swiftem
 from swiftem import Mixture
 from swiftem.data import ArraySource
 from swiftem.estimators.persistence import save_arrays
-from swiftem.families import Binomial, Categorical
+from swiftem.mixture.families.binomial import Binomial
+from swiftem.mixture.families.categorical import Categorical
 
 
 def survey(n=1500, seed=0):

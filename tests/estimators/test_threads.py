@@ -8,7 +8,7 @@ from mixture_data import METHODS, assert_same_model, blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.engine.threads import set_threads
+from swiftem.kernels.threads import set_threads
 
 X, _ = blobs(3000, 3, 4, apart=1.5, seed=9)
 

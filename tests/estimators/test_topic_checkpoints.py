@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from dying_fits import Death
 
 import swiftem
-import swiftem.engine.streamed_documents as streamed
+import swiftem.topics.compute.streamed as streamed
 from swiftem.data import CsrDocuments
 
 

@@ -197,36 +197,3 @@ def test_a_model_without_priors_becomes_one_of_sklearn():
     back = swiftem.PLSA.from_counts(COUNTS, alpha=0.0).to_sklearn()
     assert (back.components_ > 0).all()
     np.testing.assert_allclose(back.transform(X).sum(axis=1), 1.0)
-
-
-def test_from_and_to_gensim():
-    models = pytest.importorskip("gensim.models", reason="gensim is not installed")
-    corpus = [[(v, int(n)) for v, n in enumerate(row) if n] for row in X]
-    lda = models.LdaModel(corpus, 2, dict(enumerate(WORDS)), random_state=0, passes=20)
-    model = swiftem.PLSA.from_gensim(lda)
-    np.testing.assert_allclose(model.components_, lda.get_topics(), rtol=1e-4)
-    assert list(model.feature_names_in_) == WORDS
-    back = model.to_gensim()
-    np.testing.assert_allclose(back.get_topics(), lda.get_topics(), rtol=1e-4)
-    assert back[corpus[0]][0][0] == lda[corpus[0]][0][0]
-
-
-def test_from_and_to_tomotopy():
-    tomotopy = pytest.importorskip("tomotopy", reason="tomotopy is not installed")
-    lda = tomotopy.LDAModel(k=2, seed=1, alpha=0.1, eta=0.01)
-    for row in X:
-        lda.add_doc(np.repeat(WORDS, 10 * row).tolist())
-    lda.train(50, workers=1)
-    model = swiftem.PLSA.from_tomotopy(lda)
-    np.testing.assert_allclose(model.components_, [lda.get_topic_word_dist(k) for k in range(2)], atol=1e-6)
-    assert set(model.feature_names_in_) == set(WORDS)
-    back = model.to_tomotopy()
-    order = [list(back.used_vocabs).index(word) for word in model.feature_names_in_]
-    found = np.array([back.get_topic_word_dist(k) for k in range(2)])[:, order]
-    np.testing.assert_allclose(found, model.components_, atol=0.02)
-
-
-def test_objects_of_no_package():
-    for name in ("gensim", "tomotopy"):
-        with pytest.raises(TypeError, match=f"model must be an .* of {name}, got 3"):
-            getattr(swiftem.PLSA, f"from_{name}")(3)

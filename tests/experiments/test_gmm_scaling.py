@@ -8,8 +8,8 @@ import pytest
 
 import swiftem
 from swiftem import methods
+from swiftem.core.schedules import sample_size
 from swiftem.models import GaussianMixtureModel
-from swiftem.schedules import sample_size
 from swiftem.theory.experiments import gmm
 from swiftem.theory.experiments import gmm_scaling as module
 from swiftem.theory.experiments.gmm_scaling import AUTHORS_LOG, SETTINGS, WEIGHTS, fit_slope, gmm_scaling

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.data import Corpus, CorpusPackage, CountSource, count_words
-from swiftem.schedules import inverse, power, sample_size
+from swiftem.core.schedules import inverse, sample_size
+from swiftem.data import CountSource, count_words
+from swiftem.schedules import power
+from swiftem.theory.docstrings import Corpus, CorpusPackage
 from swiftem.theory.experiments import plsa as module
 from swiftem.theory.experiments.plsa import (
     MODEL,

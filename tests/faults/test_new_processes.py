@@ -7,12 +7,12 @@ from dying_fits import Death
 from forks import Server
 from resume_cases import CASES, QUICK
 
-from swiftem.checkpoints.store import Store
-from swiftem.checkpoints.types import TYPES
+from swiftem.core.checkpoint_folder import Store
+from swiftem.core.state_file import REGISTERED
 
 SAVES = 3
 """Checkpoints after which a process ends."""
-NAMED = re.compile(rb'"named": "([^"]+)"')
+NAMED = re.compile(rb'"type": "([^"]+)"')
 IN_RECORDS = {"GaussianStatistics", "ObservedStatistics", "MixtureStatistics", "PLSAStatistics"}
 """Types that only ``record`` may return, as in the case of records."""
 
@@ -32,15 +32,16 @@ def die(case, folder, monkeypatch):
         save(self, tree, **parts)
         saved.extend(["state"] if "state" in tree else [])
         if len(saved) == SAVES:
-            self.wait()
             raise Death
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "save", save_and_die)
         with pytest.raises(Death):
             CASES[case](str(folder), False)
-    files = [path for pattern in ("state-?", "path") for path in folder.rglob(pattern)]
-    return {name.decode() for path in files for name in NAMED.findall(path.read_bytes())}
+    files = [path for pattern in ("state", "records") for path in folder.rglob(pattern)]
+    types = {name.decode() for path in files for name in NAMED.findall(path.read_bytes())}
+    assert not [name for name in types if name.startswith("swiftem.")], "a type is not registered"
+    return types
 
 
 def resume(server, case, folder, out):
@@ -61,7 +62,7 @@ def test_a_new_process_resumes(server, tmp_path, monkeypatch, case):
 
 
 def test_each_type_has_a_case():
-    assert set().union(*QUICK.values()) >= set(TYPES) - IN_RECORDS
+    assert set().union(*QUICK.values()) >= set(REGISTERED) - IN_RECORDS
 
 
 @pytest.mark.slow

@@ -14,10 +14,10 @@ import helpers
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import swiftem.engine.numba
 from placement import KERNELS, Call, recorded_calls, results
 
 import swiftem
-import swiftem.engine.numba
 from swiftem import models, posterior
 
 GAPS = [[8 * gap] for gap in range(0, 65, 4)] + [[0, 8, 200], [504, 16]]

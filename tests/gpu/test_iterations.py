@@ -5,9 +5,9 @@ import pytest
 from gpu_problems import KINDS, clusters, problem
 
 from swiftem import methods
-from swiftem.algorithm import run_problem
-from swiftem.engine.gpu.lane import DeviceLane
-from swiftem.engine.lane import choose_lane
+from swiftem._run import run_problem
+from swiftem.core.compute import Placement
+from swiftem.mixture.compute.torch_loop import TorchLoop
 
 METHODS = {
     "sem": methods.OnlineEM(0.2, 40),
@@ -22,22 +22,22 @@ METHODS = {
 
 
 @pytest.fixture
-def lanes(monkeypatch):
-    """Return the lanes that were chosen."""
-    found = []
+def stretches(monkeypatch):
+    """Return the lengths of stretches that are done on the device."""
+    iterate, found = TorchLoop.iterate, []
 
-    def choose(kernels, task):
-        found.append(choose_lane(kernels, task))
-        return found[-1]
+    def counted(loop, steps, drawn):
+        found.append(len(steps))
+        return iterate(loop, steps, drawn)
 
-    monkeypatch.setattr("swiftem.algorithm.choose_lane", choose)
+    monkeypatch.setattr(TorchLoop, "iterate", counted)
     return found
 
 
 def both(y, kind, method, weight=None, **options):
     """Return the run on the device and that of the reference."""
     here, theta = problem(y, kind, weight=weight)
-    there, _ = problem(y, kind, kernels="reference", weight=weight)
+    there, _ = problem(y, kind, placement=Placement(form="reference"), weight=weight)
     options = {"theta0": theta, "n_iter": 200, "seed": 0, **options}
     return [run_problem(each, method, **options) for each in (here, there)]
 
@@ -56,10 +56,10 @@ def same(found, expected, tolerance=1e-8):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", METHODS)
-def test_a_trajectory_is_that_of_the_reference(lanes, kind, name):
+def test_a_trajectory_is_that_of_the_reference(stretches, kind, name):
     weight = np.random.default_rng(3).uniform(0.2, 3.0, size=600) if name in ("weighted", "sem") else None
     found, expected = both(clusters(600), kind, METHODS[name], weight)
-    assert isinstance(lanes[0], DeviceLane)
+    assert sum(stretches) == (0 if name == "opt-fiem" else 200)  # λ is learned iteration by iteration
     same(found, expected)
 
 
@@ -83,40 +83,30 @@ def test_rejected_steps_are_counted():
 
 @pytest.mark.parametrize("kind", ["full", "diag"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_memory_that_does_not_fit_is_on_the_host(monkeypatch, lanes, caplog, kind, dtype):
-    from swiftem.engine.gpu import blocks
+def test_a_memory_that_does_not_fit_is_on_the_host(monkeypatch, stretches, caplog, kind, dtype):
+    from swiftem.mixture.compute import torch_rows
 
     y = clusters(600, dtype=dtype)
     whole = both(y, kind, METHODS["fiem"])[0]
-    monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: needed != 8 * 601 * 4)
+    monkeypatch.setattr(torch_rows.DeviceRows, "fits", lambda self, needed: needed != 8 * 601 * 4)
     with caplog.at_level("INFO", logger="swiftem"):
         found = both(y, kind, METHODS["fiem"])[0]
     assert "the memory of fiem stays in pinned memory of the CPU" in caplog.text
-    assert isinstance(lanes[-2], DeviceLane)
+    assert sum(stretches) == 400
     np.testing.assert_array_equal(found.s, whole.s)
     np.testing.assert_array_equal(found.state.method.memory, whole.state.method.memory)
 
 
 def test_many_differences_are_computed_from_expanded_squares(monkeypatch):
-    from swiftem.engine.gpu import iterations
+    from swiftem.mixture.compute import torch_loop
 
-    monkeypatch.setattr(iterations, "NUMBERS", 1)
+    monkeypatch.setattr(torch_loop, "NUMBERS", 1)
     for kind in KINDS:
         same(*both(clusters(600), kind, METHODS["sem"]))
 
 
-def test_em_in_blocks(monkeypatch, lanes):
-    from swiftem.engine.gpu import iterations
-
-    monkeypatch.setattr(iterations, "BLOCK", 100 * 4 * 3)
-    monkeypatch.setattr(DeviceLane, "is_fast", True)
-    weight = np.random.default_rng(3).uniform(0.2, 3.0, size=600)
-    same(*both(clusters(600), "full", methods.EM(), weight, n_iter=20))
-    assert isinstance(lanes[0], DeviceLane)
-
-
 def test_indices_fit_into_their_memory(monkeypatch):
-    from swiftem.engine.gpu import iterations
+    from swiftem.mixture.compute import torch_loop
 
-    monkeypatch.setattr(iterations, "INDICES", 40 * 7)
+    monkeypatch.setattr(torch_loop, "INDICES", 40 * 7)
     same(*both(clusters(600), "full", METHODS["sem"]))

@@ -10,15 +10,17 @@ from gpu_problems import DEVICE, KINDS, ON, clusters, on_device, problem, torch
 
 import swiftem
 from swiftem import methods, models
-from swiftem.algorithm import run_problem
-from swiftem.budget import Budget, MemoryLimitError
+from swiftem._run import run_problem
+from swiftem.core.budget import MemoryLimitError
+from swiftem.core.compute import Placement
+from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.data.foreign import in_numpy, is_tensor, kernels_of, like
-from swiftem.data.rows.tensor_source import TensorSource
-from swiftem.engine.expectation import choose_expectation
+from swiftem.data.tensor import TensorSource
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.problem import Problem
+from swiftem.mixture.gaussians import BoundGaussians
+
+REFERENCE = Placement(form="reference")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -28,26 +30,26 @@ def test_a_pass_equals_the_reference(kind, weighted, offset, spread):
     y = clusters(offset=offset, spread=spread)
     weight = np.random.default_rng(2).uniform(0.0, 3.0, size=len(y)) if weighted else None
     here, theta = problem(y, kind, weight=weight)
-    there, _ = problem(y, kind, kernels="reference", weight=weight)
+    there, _ = problem(y, kind, placement=REFERENCE, weight=weight)
     for _ in range(3):
-        s, expected = here.e_step.full(theta), there.e_step.full(theta)
+        s, expected = here.compute.full(theta), there.compute.full(theta)
         np.testing.assert_allclose(s, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
-        assert here.e_step.objective(theta) == pytest.approx(there.e_step.objective(theta), rel=1e-12)
+        assert here.compute.objective(theta) == pytest.approx(there.compute.objective(theta), rel=1e-12)
         theta = here.bound.m_step(s)
-    found = here.e_step.evaluate(theta, responsibilities=True, labels=True)
-    wanted = there.e_step.evaluate(theta, responsibilities=True, labels=True)
+    found = here.compute.evaluate(theta, responsibilities=True, labels=True)
+    wanted = there.compute.evaluate(theta, responsibilities=True, labels=True)
     np.testing.assert_allclose(found.log_likelihood, wanted.log_likelihood, rtol=1e-9)
     np.testing.assert_allclose(found.responsibilities, wanted.responsibilities, atol=1e-8)
     assert (found.labels == wanted.labels).mean() > 0.999
 
 
 def test_blocks_do_not_change_the_result(monkeypatch):
-    from swiftem.engine.gpu import passes
+    from swiftem.mixture.compute import torch as passes
 
     here, theta = problem(clusters())
-    whole = here.e_step.full(theta)
+    whole = here.compute.full(theta)
     monkeypatch.setattr(passes, "NUMBERS", 1000)
-    np.testing.assert_allclose(problem(clusters())[0].e_step.full(theta), whole, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(problem(clusters())[0].compute.full(theta), whole, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("family", ["poisson", "bernoulli"])
@@ -56,31 +58,30 @@ def test_families_with_dense_features(family):
     y = rng.poisson(rng.choice([0.4, 3.0], size=(500, 1)), size=(500, 4))
     y = np.minimum(y, 1) if family == "bernoulli" else y
     model = models.MixtureModel(2, family=family)
-    made = [Problem(model, ArraySource(y), kernels=kernels) for kernels in (DEVICE, "reference")]
+    made = [Problem(model, ArraySource(y), placement=each) for each in (Placement(DEVICE), REFERENCE)]
     theta = made[1].bound.initial_theta(rng)
-    s, expected = (each.e_step.full(theta) for each in made)
+    s, expected = (each.compute.full(theta) for each in made)
     np.testing.assert_allclose(s, expected, rtol=1e-10)
-    assert made[0].e_step.objective(theta) == pytest.approx(made[1].e_step.objective(theta), rel=1e-12)
+    assert made[0].compute.objective(theta) == pytest.approx(made[1].compute.objective(theta), rel=1e-12)
 
 
 def test_a_family_without_passes_on_a_device_is_refused():
     model = models.MixtureModel(2, family="categorical")
     y = np.random.default_rng(0).integers(3, size=(50, 2))
     with pytest.raises(ValueError, match="for categorical"):
-        choose_expectation(DEVICE, Problem(model, ArraySource(y)).bound, ArraySource(y))
+        Problem(model, ArraySource(y), placement=Placement(DEVICE))
 
 
 def test_a_model_without_passes_on_a_device_is_refused():
-    bound = Problem(models.GaussianMixtureModel(2), ArraySource(clusters(50))).bound
     with pytest.raises(ValueError, match="for this model: there are no passes"):
-        choose_expectation(DEVICE, bound, bound.source)
+        Problem(models.GaussianMixtureModel(2), ArraySource(clusters(50)), placement=Placement(DEVICE))
 
 
 @pytest.mark.parametrize("method", [methods.OnlineEM(0.1, 50), methods.FastIncrementalEM(0.1, 50)])
 def test_other_methods_give_the_cpus_trajectory(method):
     y = clusters(600)
     here, theta = problem(y)
-    there, _ = problem(y, kernels="reference")
+    there, _ = problem(y, placement=REFERENCE)
     ends = [run_problem(each, method, theta0=theta, n_iter=40, seed=0) for each in (here, there)]
     np.testing.assert_allclose(ends[0].s, ends[1].s, rtol=1e-9, atol=1e-12)
 
@@ -197,7 +198,7 @@ def test_k_means_plus_plus_chooses_the_rows_of_scikit_learn(weighted):
     y = clusters(2000)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
     here, _ = problem(y, n_components=6, weight=weight)
-    found = here.e_step.plus_plus(np.random.RandomState(5))
+    found = here.compute.plus_plus(np.random.RandomState(5))
     _, expected = kmeans_plusplus(y, 6, sample_weight=weight, random_state=np.random.RandomState(5))
     np.testing.assert_array_equal(found, expected)
 
@@ -301,15 +302,15 @@ def test_a_limit_of_the_devices_memory(caplog):
     model = models.GaussianMixtureModel(4, covariance="full", reg_covar=1e-6)
     options = {"method": methods.EM(), "n_iter": 3, "seed": 0}
     made = [
-        Problem(model, ArraySource(y), kernels=DEVICE, budget=Budget(on_device=limit))
+        Problem(model, ArraySource(y), placement=Placement(DEVICE, memory_limit=limit))
         for limit in (None, 180_000_000)
     ]
     with caplog.at_level("INFO", logger="swiftem"):
         ends = [run_problem(each, **options) for each in made]
-    assert [each.e_step.blocks.kept is None for each in made] == [False, True]
+    assert [each.compute.device_rows.resident is None for each in made] == [False, True]
     assert "rows do not fit into device_memory_limit" in caplog.text
     np.testing.assert_allclose(ends[0].s, ends[1].s, rtol=1e-5, atol=1e-6)
-    small = Problem(model, ArraySource(y), kernels=DEVICE, budget=Budget(on_device=10_000_000))
+    small = Problem(model, ArraySource(y), placement=Placement(DEVICE, memory_limit=10_000_000))
     with pytest.raises(MemoryLimitError, match="device_memory_limit must be at least"):
         run_problem(small, **options)
     with pytest.raises(ValueError, match="device_memory_limit must be a number of bytes"):
@@ -336,21 +337,21 @@ def test_results_of_tensors_stay_on_the_device(monkeypatch, dtype):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
-    from swiftem.engine.gpu import blocks
+    from swiftem.mixture.compute import torch_rows
 
     y = clusters(5000, dtype=np.float32)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
     whole, theta = problem(y, kind, weight=weight)
-    expected, value = whole.e_step.full(theta), whole.e_step.objective(theta)
-    monkeypatch.setattr(blocks, "NUMBERS", 900)
-    monkeypatch.setattr(blocks, "BYTES", 700 * 8 * y.shape[1])
-    monkeypatch.setattr(blocks, "LEAST_ROWS", 1)
-    monkeypatch.setattr(blocks.DeviceBlocks, "fits", lambda self, needed: False)
+    expected, value = whole.compute.full(theta), whole.compute.objective(theta)
+    monkeypatch.setattr(torch_rows, "NUMBERS", 900)
+    monkeypatch.setattr(torch_rows, "BYTES", 700 * 8 * y.shape[1])
+    monkeypatch.setattr(torch_rows, "LEAST_ROWS", 1)
+    monkeypatch.setattr(torch_rows.DeviceRows, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
-        monkeypatch.setattr("swiftem.engine.gpu.fast.prepare.LEAST_ROWS", 0)
+        monkeypatch.setattr("swiftem.mixture.compute.triton.LEAST_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)
-    np.testing.assert_allclose(streamed.e_step.full(theta), expected, rtol=1e-5, atol=1e-6)
-    assert streamed.e_step.objective(theta) == pytest.approx(value, rel=1e-6)
-    assert streamed.e_step.blocks.kept is None
-    found = streamed.e_step.evaluate(theta, labels=True).labels
-    np.testing.assert_array_equal(found, whole.e_step.evaluate(theta, labels=True).labels)
+    np.testing.assert_allclose(streamed.compute.full(theta), expected, rtol=1e-5, atol=1e-6)
+    assert streamed.compute.objective(theta) == pytest.approx(value, rel=1e-6)
+    assert streamed.compute.device_rows.resident is None
+    found = streamed.compute.evaluate(theta, labels=True).labels
+    np.testing.assert_array_equal(found, whole.compute.evaluate(theta, labels=True).labels)

@@ -8,13 +8,12 @@ import scipy.sparse as sp
 from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
-from swiftem.budget import MemoryLimitError
-from swiftem.engine.gpu.topics import lane, passes, streamed
-from swiftem.engine.gpu.topics.documents import DeviceDocuments
-from swiftem.engine.gpu.topics.streamed import MemorySize, StreamedPasses
-from swiftem.engine.gpu.topics.topics import TopicArrays
-from swiftem.methods import OnlineEM, VarianceReducedEM
-from swiftem.models.documents import DocumentModel, m_step
+from swiftem.core.budget import MemoryLimitError
+from swiftem.topics.compute import torch as passes
+from swiftem.topics.compute import torch_streamed as streamed
+from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.torch_streamed import MemorySize, StreamedPasses
+from swiftem.topics.documents import m_step
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
 NAME = DEVICE.removeprefix("torch:")
@@ -101,40 +100,6 @@ def test_steps_with_a_background():
         found.append((values, *steps.read()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    "method", [OnlineEM(step_size=0.2, batch_size=8), VarianceReducedEM(step_size=0.3, batch_size=8)]
-)
-def test_batches_have_the_same_bits(method, monkeypatch):
-    """Only the full passes of sem-vr add blocks."""
-    found = []
-    for documents in pair():
-        model = DocumentModel(ALPHA, BETA)
-        s0 = start(documents)[1].T.ravel()
-        result = swiftem.run(model, documents, method, n_iter=90, seed=1, s0=s0)
-        found.append((result.s, documents.doc_topic, result.passes))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0.0 if method.name == "sem" else 1e-10, atol=1e-14)
-    assert np.abs(found[0][1] - 0.25).max() > 0.1
-
-
-def test_stretches_of_batches_fit():
-    """A document that several batches of a stretch have begins where the batch before left it."""
-    blocks, _ = pair()
-    X = counts()
-    least = MemorySize(blocks, 4, 8).least
-    tight = DeviceDocuments(X, blocks.weight, device=NAME, limit=least)
-    assert tight.passes(ALPHA).most_entries < lane.MOST_ENTRIES
-    found = []
-    for documents in (blocks, tight):
-        s0 = start(documents)[1].T.ravel()
-        draws = np.random.default_rng(0).integers(20, size=(40, 6))
-        method = OnlineEM(step_size=0.2, batch_size=6)
-        result = swiftem.run(DocumentModel(ALPHA, BETA), documents, method, n_iter=40, draws=draws, s0=s0)
-        found.append((result.s, documents.doc_topic))
-    np.testing.assert_array_equal(found[0][0], found[1][0])
-    np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")

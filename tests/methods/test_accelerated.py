@@ -9,10 +9,11 @@ from scipy.optimize import brentq
 
 import swiftem
 from swiftem import methods, models
-from swiftem.budget import MemoryLimitError
-from swiftem.engine.threads import set_threads
+from swiftem._run import run_problem
+from swiftem.core.budget import MemoryLimitError
+from swiftem.core.problem import Problem
+from swiftem.kernels.threads import set_threads
 from swiftem.methods.accelerated import ACCELERATIONS
-from swiftem.problem import Problem
 from swiftem.testing import check_method
 
 EM = methods.EM()
@@ -197,13 +198,13 @@ def test_no_point_leaves_the_domain(name, monkeypatch):
     rng = np.random.default_rng(1)
     y = rng.normal(size=300) + np.where(rng.random(300) < 0.35, 1.5, -1.0)
     problem = Problem(models.GaussianMixtureModel(2), swiftem.data.ArraySource(y))
-    e_step, points = problem.e_step, []
+    e_step, points = problem.compute, []
     limit = 0.30
     monkeypatch.setattr(e_step, "in_domain", lambda s: bool(s[:2].min() > limit))
     m_step = e_step.m_step
     monkeypatch.setattr(e_step, "m_step", lambda s: points.append(s[:2].min()) or m_step(s))
     theta = problem.model.theta(weights=[0.5, 0.5], means=[[0.4], [-0.4]])
-    swiftem.algorithm.run_problem(problem, methods.Accelerated(EM, name), theta0=theta, n_iter=60)
+    run_problem(problem, methods.Accelerated(EM, name), theta0=theta, n_iter=60)
     assert points
     assert min(points) > limit
 

@@ -7,11 +7,16 @@ from helpers import assert_close, assert_same_result
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.kernels.loop import CompiledLoop
 
 STEP = schedules.power(1.0, 0.6, 5.0)
 AVERAGES = pytest.mark.parametrize("average", ["suffix", 1, 50, 1000])
 MAKE = pytest.mark.parametrize("make", ["mixture", "topics"])
+
+
+def averaged_by(average, **options):
+    online = methods.OnlineEM(**options)
+    return online if average is None else methods.Averaged(online, average)
 
 
 def expected(points, number, average):
@@ -34,7 +39,7 @@ def test_what_is_averaged(make, average, kernels):
     every = max(1, (160 if average == "suffix" else average) // 16)
     options = {"n_iter": n_iter, "seed": 3, "kernels": kernels, "record_every": every}
     plain = problem.run(methods.OnlineEM(step_size=STEP), **options)
-    averaged = problem.run(methods.OnlineEM(step_size=STEP, average=average), **options)
+    averaged = problem.run(methods.Averaged(methods.OnlineEM(step_size=STEP), average), **options)
     points = [iterate.s for iterate in plain.path]
     for number, iterate in enumerate(averaged.path):
         if number:
@@ -43,7 +48,7 @@ def test_what_is_averaged(make, average, kernels):
             bound = problem.model.bind(swiftem.data.as_source(problem.data))
             for one, other in zip(iterate.theta, bound.m_step(s), strict=True):
                 assert_close(one, other)
-    np.testing.assert_array_equal(averaged.state.method.s, plain.s)
+    np.testing.assert_array_equal(averaged.state.averages.s, plain.s)
     assert averaged.passes == plain.passes
 
 
@@ -52,7 +57,7 @@ def test_what_is_averaged(make, average, kernels):
 @pytest.mark.parametrize("parts", [(1, 199), (100, 0, 100), (7,) * 28 + (4,)], ids=len)
 def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, make, average):
     problem = helpers.PROBLEMS[make](40)
-    method = methods.OnlineEM(step_size=STEP, average=average, batch_size=2)
+    method = methods.Averaged(methods.OnlineEM(step_size=STEP, batch_size=2), average)
     whole = problem.run(method, n_iter=200, seed=1)
     result = problem.run(method, n_iter=parts[0], seed=1)
     for n_iter in parts[1:]:
@@ -65,7 +70,7 @@ def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, make, average):
 @pytest.mark.parametrize("every", [None, 5, 10])
 def test_a_checkpoint_holds_all_there_is(make, every, tmp_path):
     problem = helpers.PROBLEMS[make](40)
-    method = methods.OnlineEM(step_size=STEP, average="suffix")
+    method = methods.Averaged(methods.OnlineEM(step_size=STEP))
     whole = problem.run(method, n_iter=130, seed=1, record_every=10)
     options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto", "record_every": 10}
     problem.run(method, n_iter=57, checkpoint_every=every, **options)
@@ -82,7 +87,7 @@ def test_the_last_samples_do_not_matter():
     other = draws.copy()
     other[-20:] = problem.data.argmax()
     for average in (None, "suffix"):
-        method = methods.OnlineEM(step_size=STEP, average=average)
+        method = averaged_by(average, step_size=STEP)
         ends = [problem.run(method, n_iter=4000, draws=drawn).s for drawn in (draws, other)]
         gap[average] = np.abs(ends[0] - ends[1]).max()
     assert gap["suffix"] < 0.05 * gap[None]
@@ -92,7 +97,7 @@ def test_averages_have_less_noise():
     y = np.random.default_rng(0).normal(size=1000)
     model, errors = models.GaussianMixtureModel(1, delta=0.0), {}
     for average in (None, "suffix", 4000):
-        method = methods.OnlineEM(schedules.power(1.0, 0.6), average=average)
+        method = averaged_by(average, step_size=schedules.power(1.0, 0.6))
         ends = [swiftem.run(model, y, method, n_iter=20_000, seed=seed).theta.means for seed in range(10)]
         errors[average] = np.sqrt(np.mean((np.array(ends) - y.mean()) ** 2))
     assert errors["suffix"] < 0.5 * errors[None]
@@ -100,27 +105,27 @@ def test_averages_have_less_noise():
 
 
 def test_stretches_stay_compiled(monkeypatch):
-    taken, stretch = [], CompiledLane.stretch
-    monkeypatch.setattr(CompiledLane, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    taken, stretch = [], CompiledLoop.stretch
+    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
     problem = helpers.topics(320)
-    problem.run(methods.OnlineEM(step_size=STEP, average="suffix"), n_iter=320, seed=0)
+    problem.run(methods.Averaged(methods.OnlineEM(step_size=STEP)), n_iter=320, seed=0)
     assert 16 <= len(taken) < 40
 
 
 def test_a_callback_sees_averages_and_can_stop():
     seen, problem = [], helpers.mixture(32)
-    method = methods.OnlineEM(step_size=STEP, average="suffix")
+    method = methods.Averaged(methods.OnlineEM(step_size=STEP))
     result = problem.run(
         method, n_iter=400, seed=0, record_every=8, callback=lambda it: seen.append(it.s) or it.k >= 80
     )
     assert result.status == "stopped"
     np.testing.assert_array_equal(result.s, seen[-1])
-    assert np.abs(result.state.method.s - result.s).max() > 0
+    assert np.abs(result.state.averages.s - result.s).max() > 0
 
 
 def test_estimators_take_it():
     y = np.random.default_rng(0).normal(size=(3000, 2)) + 4.0 * (np.arange(3000) % 2)[:, None]
-    method = methods.OnlineEM(schedules.power(1.0, 0.6, 5.0), batch_size=10, average="suffix")
+    method = methods.Averaged(methods.OnlineEM(schedules.power(1.0, 0.6, 5.0), batch_size=10))
     fitted = swiftem.GaussianMixture(2, method=method, random_state=0, max_iter=20).fit(y)
     exact = swiftem.GaussianMixture(2, method="em", random_state=0).fit(y)
     assert abs(fitted.score(y) - exact.score(y)) < 1e-3
@@ -129,11 +134,28 @@ def test_estimators_take_it():
 @pytest.mark.parametrize(
     ("average", "error", "match"),
     [
-        ("window", ValueError, "average must be 'suffix', an integer or None, got 'window'"),
-        (0, ValueError, "average must be at least 1, got 0"),
-        (2.5, TypeError, "average must be an integer"),
+        ("window", ValueError, "window must be 'suffix' or an integer, got 'window'"),
+        (0, ValueError, "window must be at least 1, got 0"),
+        (2.5, TypeError, "window must be an integer"),
     ],
 )
 def test_bad_averages(average, error, match):
     with pytest.raises(error, match=match):
-        methods.OnlineEM(average=average)
+        methods.Averaged(methods.OnlineEM(), average)
+
+
+@pytest.mark.parametrize("method", ["sem", methods.Averaged(methods.OnlineEM()), methods.OnlineEM])
+def test_only_methods_are_averaged(method):
+    with pytest.raises(TypeError, match="method must be a method that is not averaged"):
+        methods.Averaged(method)
+
+
+@pytest.mark.parametrize("method", [methods.FastIncrementalEM(0.1), methods.VarianceReducedEM(0.1)], ids=repr)
+@MAKE
+def test_any_method_is_averaged(make, method):
+    """Iterations are the same, compiled ones included; the result is another."""
+    problem, n_iter = helpers.PROBLEMS[make](160), 700
+    plain = problem.run(method, n_iter=n_iter, seed=3)
+    averaged = problem.run(methods.Averaged(method, 100), n_iter=n_iter, seed=3)
+    np.testing.assert_array_equal(averaged.state.averages.s, plain.s)
+    assert np.abs(averaged.s - plain.s).max() > 0

@@ -5,15 +5,15 @@ from helpers import assert_close, assert_identical
 
 import swiftem
 from swiftem import methods
+from swiftem.core.compute import Compute
 from swiftem.data import as_source
-from swiftem.engine.expectation import Expectation
 
 both_models = pytest.mark.parametrize("make", [helpers.mixture, helpers.topics])
 
 
 def mean_of_memory(problem, memory, sample_weight=None):
     source = as_source(problem.data, sample_weight)
-    e_step = Expectation(problem.model.bind(source), source)
+    e_step = Compute(problem.model.bind(source), source)
     return e_step.share(e_step.take(np.arange(source.n)), memory)
 
 

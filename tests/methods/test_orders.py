@@ -9,9 +9,9 @@ from helpers import STOCHASTIC, assert_close, assert_same_result, make_method
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.data import draws as drawing
-from swiftem.data.draws import SeededDraws, read_seed
-from swiftem.engine.compiled_lane import CompiledLane
+from swiftem.core import draws as drawing
+from swiftem.core.draws import SeededDraws, read_seed
+from swiftem.kernels.loop import CompiledLoop
 
 ORDERS = ("shuffled", "weighted")
 
@@ -66,8 +66,8 @@ def test_weights_are_divided_out(make, name, b, kernels):
 @pytest.mark.parametrize("name", STOCHASTIC)
 @pytest.mark.parametrize("kind", ["unit", "full", "topics", "functions"])
 def test_compiled_stretches_do_the_same(kind, name, b, order, monkeypatch):
-    taken, stretch = [], CompiledLane.stretch
-    monkeypatch.setattr(CompiledLane, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    taken, stretch = [], CompiledLoop.stretch
+    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
     problem = helpers.topics(90, D=6, V=7, K=3)._replace(sample_weight=weights(6))
     if kind != "topics":
         y = np.random.default_rng(0).normal(size=(120, 2)) + 4.0 * (np.arange(120) % 2)[:, None]
@@ -80,7 +80,7 @@ def test_compiled_stretches_do_the_same(kind, name, b, order, monkeypatch):
     method = make_method(name, step_size=0.05, batch_size=b, order=order)
     options = {"n_iter": 60, "seed": 5, "record_every": 7}
     compiled, plain = (problem.run(method, kernels=way, **options) for way in ("auto", "reference"))
-    assert taken
+    assert bool(taken) == (name != "opt-fiem")  # a learned λ runs by its proxy
     for ours, theirs in zip(compiled.path, plain.path, strict=True):
         assert_close(ours.s, theirs.s)
 

@@ -9,8 +9,8 @@ import pytest
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.engine.compiled_lane import CompiledLane
-from swiftem.methods.method import Update, declared
+from swiftem.core.method import Update, declared
+from swiftem.kernels.loop import CompiledLoop
 
 KINDS = ("unit", "full", "tied", "diag", "spherical")
 SIZES = pytest.mark.parametrize("b", [1, 6, 1100])  # mixtures with unit variances have two kinds of loops
@@ -55,8 +55,8 @@ def test_the_equation():
 
 def watched(monkeypatch):
     """Return a list that grows with each stretch in compiled code."""
-    taken, stretch = [], CompiledLane.stretch
-    monkeypatch.setattr(CompiledLane, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    taken, stretch = [], CompiledLoop.stretch
+    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
     return taken
 
 
@@ -188,7 +188,7 @@ class Damped(methods.Method):
     index_streams: ClassVar[int] = 2
     access: ClassVar[str] = "random"
     remembers: ClassVar[bool] = True
-    update: ClassVar[Update] = Update(reference="memory", centre="memory", renewed_by="other", correction=0.7)
+    update: ClassVar[Update] = Update(reference="memory", renewed_by="other", correction=0.7)
 
     def init(self, theta, s, memory):
         return DampedState(s, memory)
@@ -247,21 +247,11 @@ def test_what_is_derived_declares_for_itself():
     assert declared(Renamed()) == methods.SpiderEM.update
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"update": Update()}, "update of damped must use a memory if the method remembers"),
-        (
-            {"update": Update("memory", "memory", "drawn")},
-            "update of damped must renew by others if the method has two index streams",
-        ),
-    ],
-    ids=["memory", "streams"],
-)
-def test_an_update_that_says_something_else(options, match):
-    kind = type("Other", (Damped,), options)
-    with pytest.raises(TypeError, match=match):
-        swiftem.run(models.GaussianMixtureModel(2, covariance="diag"), rows(), kind(), n_iter=1, seed=0)
+def test_streams_and_memory_follow_from_the_update():
+    kind = type("Other", (Damped,), {"update": Update("memory", "drawn")})
+    assert (kind.index_streams, kind.remembers, kind.access) == (1, True, "random")
+    kind = type("Another", (Damped,), {"update": Update("anchor")})
+    assert (kind.index_streams, kind.remembers, kind.access) == (1, False, "sequential")
 
 
 def test_bad_updates():
@@ -271,12 +261,10 @@ def test_bad_updates():
         Update(reference="old")
     with pytest.raises(ValueError, match="correction must be finite"):
         Update(correction=float("nan"))
-    with pytest.raises(ValueError, match="centre must be 'proxy' if reference is 'previous'"):
-        Update(reference="previous", centre="anchor")
     with pytest.raises(ValueError, match="renewed_by must be 'none' if reference is 'anchor'"):
-        Update(reference="anchor", centre="anchor", renewed_by="other")
+        Update(reference="anchor", renewed_by="other")
     with pytest.raises(ValueError, match=r"correction must be 1 if renewed_by is 'drawn', got 0\.5"):
-        Update(reference="memory", centre="memory", renewed_by="drawn", correction=0.5)
+        Update(reference="memory", renewed_by="drawn", correction=0.5)
 
 
 @pytest.mark.parametrize("kind", ["unit", "tied"])

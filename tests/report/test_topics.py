@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem.data import CorpusCounts
-from swiftem.data.documents.corpus_counts import Texts
-from swiftem.data.documents.read_corpus import count_texts
+from swiftem.data.documents.corpus import count_texts
+from swiftem.data.documents.counts import Texts
 from swiftem.estimators.watch import History, Moment
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.pyldavis import pyldavis_data

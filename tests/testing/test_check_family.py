@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from swiftem.families import Family, InverseGaussian, Poisson
+from swiftem.families import Family
+from swiftem.mixture.families.inverse_gaussian import InverseGaussian
+from swiftem.mixture.families.poisson import Poisson
 from swiftem.testing import check_family
 
 RNG = np.random.default_rng(0)

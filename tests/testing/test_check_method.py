@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
+from swiftem.core.schedules import StepSize, sample_size
 from swiftem.methods import FastIncrementalEM, IncrementalEM, Method, OnlineEM, Update, VarianceReducedEM
 from swiftem.methods import SpiderEM as Library
-from swiftem.schedules import StepSize, sample_size
 from swiftem.testing import check_method
 
 
@@ -149,7 +149,7 @@ class GoesUphill(OnlineEM):
 class OtherDeclaration(Library):
     """Its proxy is corrected since the last iteration, and it declares: since the anchor."""
 
-    update = Update(reference="anchor", centre="anchor")
+    update = Update(reference="anchor")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Stored(StoredSource):
 
 @pytest.mark.parametrize(
     ("source", "sentence"),
-    [(Bare(), "Bare must have take, blocks: "), (Stored(), "Stored must have dtype, tail, layout: ")],
+    [(Bare(), "Bare must derive from swiftem.data.Source"), (Stored(), "Stored must have dtype, tail")],
 )
 def test_names_what_is_missing(source, sentence):
     with pytest.raises(AssertionError, match=sentence):

@@ -7,8 +7,8 @@ from helpers import assert_close
 
 import swiftem
 from swiftem import methods
+from swiftem.core.compute import Compute
 from swiftem.data import as_source
-from swiftem.engine.expectation import Expectation
 
 both = pytest.mark.parametrize("make", [helpers.mixture, helpers.topics], ids=["mixture", "topics"])
 N = 20
@@ -16,7 +16,7 @@ N = 20
 
 def e_steps(problem):
     source = as_source(problem.data)
-    return Expectation(problem.model.bind(source), source)
+    return Compute(problem.model.bind(source), source)
 
 
 def copies(state):

@@ -7,9 +7,9 @@ from theory_problems import CASES, random_s
 
 import swiftem
 from swiftem import methods, theory
-from swiftem import problem as module
+from swiftem.core import problem as module
 from swiftem.data import ArraySource
-from swiftem.problem import Problem
+from swiftem.data.as_source import read_problem
 
 cases = pytest.mark.parametrize("case", list(CASES.values()), ids=list(CASES))
 
@@ -71,7 +71,7 @@ def test_theory_and_estimators_use_one_definition(monkeypatch):
     case = CASES["two"]
     s = random_s(case, 0)
     before = theory.stationarity(case.model, case.data, s).certificate
-    problem = Problem.read(swiftem.models.GaussianMixtureModel(2, covariance="full"), case.data)
+    problem = read_problem(swiftem.models.GaussianMixtureModel(2, covariance="full"), case.data)
     bound = problem.bound
     theta = bound.initial_theta(np.random.default_rng(0))
     statistics = swiftem.run(bound.model, case.data, methods.EM(), n_iter=0, theta0=theta).s

@@ -8,7 +8,7 @@ import pytest
 
 import swiftem
 from swiftem import methods, models, theory
-from swiftem.schedules import constant, resolve
+from swiftem.core.schedules import constant, resolve
 from swiftem.theory.experiments.gmm import gmm_data
 
 Y = gmm_data(200, np.random.default_rng(3))

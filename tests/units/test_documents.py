@@ -8,8 +8,8 @@ from scipy import sparse
 
 import swiftem
 from swiftem.data.units.pool import LocalPool
-from swiftem.engine.units import documents
-from swiftem.engine.units.documents import DocumentTask, UnitDocuments
+from swiftem.topics.compute import units as documents
+from swiftem.topics.compute.units import DocumentTask, UnitDocuments
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array")

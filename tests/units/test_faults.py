@@ -19,7 +19,7 @@ dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 da = pytest.importorskip("dask.array")
 
-from swiftem.data.units import dask_map, dask_pool  # noqa: E402  (needs distributed)
+from swiftem.data.units import cluster as module  # noqa: E402  (needs distributed)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -78,48 +78,31 @@ def test_a_unit_whose_workers_die_is_started_again(cluster, tmp_path, monkeypatc
     with distributed.Client(cluster):
         assert_same(run("em", units(tmp_path, 2)), here)
         assert len(list(tmp_path.iterdir())) == 2
-        monkeypatch.setattr(dask_map, "MOST_DEATHS", 1)
+        monkeypatch.setattr(module, "MOST_DEATHS", 1)
         (tmp_path / "again").mkdir()
-        with pytest.raises(dask_pool.ClusterError, match=r"Workers died 1 times at look-at \d: their memory"):
+        with pytest.raises(module.ClusterError, match=r"Workers died 1 times at look-at \d: their memory"):
             run("em", units(tmp_path / "again", 50))
 
 
-def test_a_hanging_worker_is_not_waited_for(cluster, monkeypatch):
-    monkeypatch.setattr(dask_map, "LEAST_WAIT", 0.3)
-    here = run("em", planned())
-    victim = next(worker.pid for worker in cluster.workers.values())
-
-    def stop(now):
-        if now.k == 3:
-            os.kill(victim, signal.SIGSTOP)
-
-    with distributed.Client(cluster):
-        try:
-            assert_same(run("em", planned(), callback=stop, record_every=1), here)
-        finally:
-            os.kill(victim, signal.SIGCONT)
-
-
 def test_a_run_waits_for_a_worker_and_uses_it(monkeypatch):
-    monkeypatch.setattr(dask_map, "NO_WORKER", 0.5)
+    monkeypatch.setattr(module, "NO_WORKER", 0.5)
     here = run("em", planned(), record_every=1)
     with ExitStack() as stack:
         _, address = stack.enter_context(process(SCHEDULER, 0))
         first, _ = stack.enter_context(process(WORKER, address))
         client = stack.enter_context(distributed.Client(address))
         client.wait_for_workers(1)
-        plugins = []
+        threads = []
         # A lambda: workers cannot import this file.
-        found = lambda dask_worker: (  # noqa: E731
-            set(dask_worker.plugins),
-            __import__("swiftem.engine.threads", fromlist=["get_threads"]).get_threads(),
+        threads_of = lambda: (  # noqa: E731
+            __import__("swiftem.kernels.threads", fromlist=["get_threads"]).get_threads()
         )
 
         def join():
             time.sleep(1.5)
             with process(WORKER, address) as (_, name):
                 told.wait(60)
-                plugins.append(client.run(found, workers=[name])[name])
+                threads.append(client.run(threads_of, workers=[name])[name])
 
         joins, told = threading.Thread(target=join), threading.Event()
 
@@ -135,14 +118,12 @@ def test_a_run_waits_for_a_worker_and_uses_it(monkeypatch):
             told.set()
             joins.join()
     assert_same(there, here)
-    ((names, threads),) = plugins
-    assert {"swiftem", "swiftem-compile_passes"} <= names
-    assert threads == len(os.sched_getaffinity(0))
+    assert threads == [len(os.sched_getaffinity(0))]
 
 
 def test_units_that_are_too_large_are_not_kept(cluster):
     with distributed.Client(cluster) as client:
-        pool = dask_pool.DaskPool(client)
+        pool = module.DaskPool(client)
         work = [(np.ones((3, 1)), None, "unit 0")]
         limit = sum(one["memory_limit"] for one in client.scheduler_info()["workers"].values())
         assert pool.hold(min, work, 0.51 * limit) is work
@@ -173,7 +154,7 @@ def lose_scheduler(folder, at, pause=0.0):
 
         client = distributed.Client(address)
         try:
-            with pytest.raises(dask_pool.ClusterError, match="is lost: start a cluster, and resume"):
+            with pytest.raises(module.ClusterError, match="is lost: start a cluster, and resume"):
                 run("em", planned(), callback=kill, record_every=1, checkpoint=folder, checkpoint_every=1)
         finally:
             client.close(timeout=1)
@@ -256,8 +237,7 @@ def test_campaign_of_killed_clients(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_campaign_of_killed_schedulers(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_pool, "FRESH", 0.0)  # so that each pass asks the scheduler
+def test_campaign_of_killed_schedulers(cluster, tmp_path):
     here = run("em", planned())
     for number in range(max(1, KILLS // 20)):
         folder = tmp_path / f"run-{number}"

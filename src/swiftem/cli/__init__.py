@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from swiftem.process import AfterImports
+from swiftem.core.process import AfterImports
 
 __all__ = ["main"]
 

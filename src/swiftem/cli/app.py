@@ -35,9 +35,15 @@ from swiftem.methods import METHODS
 __all__ = ["app", "run_command"]
 
 OF_APPLY = {
-    "apply", "corpus", "out", "format", "text_column", "vocabulary", "as_text", "drop_headers", "names",
+    "apply",
+    "corpus",
+    "out",
+    "format",
+    "text_column",
+    "vocabulary",
+    "names",
     "device",
-}  # fmt: skip
+}
 """What topics --apply takes; all else belongs to new topics."""
 
 app = typer.Typer(
@@ -114,14 +120,13 @@ app.command(epilog="Example: swiftem info flowers.model")(info)
 def topics(
     context: typer.Context,
     corpus: Annotated[
-        Path | None,
+        Path,
         typer.Argument(
             metavar="CORPUS",
             help="A folder of text files, a text file with one document per line, CSV or Parquet with a "
-            "column of text, or counts (UCI bag-of-words, lda-c, MatrixMarket, SciPy's .npz). "
-            "Without it, the docstrings of the Python packages that are installed.",
+            "column of text, or counts (UCI bag-of-words, lda-c, MatrixMarket, SciPy's .npz).",
         ),
-    ] = None,
+    ],
     topics: Annotated[
         str,
         typer.Option(
@@ -164,21 +169,14 @@ def topics(
     vocabulary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For counts: file with the words, one per line.")
     ] = None,
-    as_text: Annotated[
-        bool,
-        typer.Option(
-            "--as-text",
-            help="Read CORPUS as texts even if it looks like markup, source code, data or single words.",
-        ),
-    ] = False,
     stop_words: Annotated[
         str,
         typer.Option(
             metavar="LANGUAGE|FILE",
             help="Words of texts to leave out: those of a language (a code such as de; several: de,en), of a "
-            "file, or none; by default those of the language of the texts, which is guessed.",
+            "file, or none.",
         ),
-    ] = "auto",
+    ] = "english",
     phrases: Annotated[
         bool, typer.Option("--phrases", help='Count pairs of words such as "new york" as one word.')
     ] = False,
@@ -191,15 +189,11 @@ def topics(
             help="Leave out words that are in more than this share of the documents, such as 0.3.",
         ),
     ] = None,
-    drop_headers: Annotated[
-        bool, typer.Option("--drop-headers", help="Leave out the headers of mails.")
-    ] = False,
     by: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Show topics by this column of a table: dates or groups. For files in a folder: folder, or "
-            "a field of the headers of mails, such as date.",
+            help="Show topics by this column of a table: dates or groups. For files in a folder: folder.",
         ),
     ] = None,
     names: Annotated[
@@ -247,25 +241,46 @@ def topics(
 
         numbers = thinned(read_counts(topics, "topics"))
         request = TopicsRequest(
-            corpus, numbers[0] if len(numbers) == 1 else tuple(numbers), out, words, method, seed,
-            max_passes, format.value, text_column,
-            vocabulary, as_text, None if acceleration is None else acceleration.value, by, names,
-            stop_words, phrases, drop_common, drop_headers,
-            "auto" if background is None else background, "auto" if decorrelation is None else decorrelation,
-            read_alpha(alpha), "auto" if beta is None else beta, memory_limit, scratch, device,
-        )  # fmt: skip
+            corpus,
+            numbers[0] if len(numbers) == 1 else tuple(numbers),
+            out,
+            words,
+            method,
+            seed,
+            max_passes,
+            format.value,
+            text_column,
+            vocabulary,
+            None if acceleration is None else acceleration.value,
+            by,
+            names,
+            stop_words,
+            phrases,
+            drop_common,
+            "auto" if background is None else background,
+            "auto" if decorrelation is None else decorrelation,
+            read_alpha(alpha),
+            "auto" if beta is None else beta,
+            memory_limit,
+            scratch,
+            device,
+        )
         raise typer.Exit(run_topics(request))
-    if corpus is None:
-        raise typer.BadParameter("name the corpus whose topics are to be found.", param_hint="CORPUS")
     names_of_all = (option.name or "" for option in context.command.params)
     said = "this is for new topics; those of --apply are as they were fitted: leave it out."
     refuse_given(context, [name for name in names_of_all if name not in OF_APPLY], said)
     from swiftem.cli.topics import apply_topics
 
     apply_topics(
-        apply, corpus, out, format=format.value, text_column=text_column, vocabulary=vocabulary,
-        as_text=as_text, drop_headers=drop_headers, names=names, device=device,
-    )  # fmt: skip
+        apply,
+        corpus,
+        out,
+        format=format.value,
+        text_column=text_column,
+        vocabulary=vocabulary,
+        names=names,
+        device=device,
+    )
 
 
 @app.command()

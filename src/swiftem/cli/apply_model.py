@@ -10,7 +10,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem._checks import shortened
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence, tell, writing
@@ -19,10 +18,11 @@ from swiftem.cli.out_file import model_file, write_csv, write_table
 from swiftem.cli.screen import VisibleOutput
 from swiftem.cli.table_options import TableChoice
 from swiftem.cli.table_rows import saved
-from swiftem.data.rows.open_source import table_files
-from swiftem.data.rows.table_columns import as_label
-from swiftem.data.rows.tables import read_cells
-from swiftem.process import clock
+from swiftem.core.checks import shortened
+from swiftem.core.process import clock
+from swiftem.data.columns import as_label
+from swiftem.data.open_source import table_files
+from swiftem.data.tables import read_cells
 from swiftem.report.numbers import criterion_text, mean_text
 
 __all__ = ["impute", "predict", "score", "update"]

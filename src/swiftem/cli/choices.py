@@ -16,12 +16,23 @@ from swiftem.cli.table_options import TableChoice
 from swiftem.methods import METHODS
 
 __all__ = [
-    "BUILT_IN", "Acceleration", "AlphaOption", "BackgroundOption", "BetaOption", "CorpusFormat", "Covariance",
-    "Criterion", "DecorrelationOption", "Experiments", "TopicsRequest", "check_limit", "check_size",
-    "read_alpha", "read_counts", "thinned",
-]  # fmt: skip
+    "Acceleration",
+    "AlphaOption",
+    "BackgroundOption",
+    "BetaOption",
+    "CorpusFormat",
+    "Covariance",
+    "Criterion",
+    "DecorrelationOption",
+    "Experiments",
+    "TopicsRequest",
+    "check_limit",
+    "check_size",
+    "read_alpha",
+    "read_counts",
+    "thinned",
+]
 
-BUILT_IN = "the docstrings of Python packages"
 MOST = 10_000
 """Largest number of components or topics."""
 
@@ -160,9 +171,9 @@ class CorpusFormat(StrEnum):
 
 @dataclass(frozen=True)
 class TopicsRequest:
-    """Arguments of the command; ``corpus`` is None for the built-in corpus."""
+    """Arguments of the command."""
 
-    corpus: Path | None
+    corpus: Path
     topics: int | tuple[int, ...]
     out: Path
     words: int = 5000
@@ -172,14 +183,12 @@ class TopicsRequest:
     format: str = "auto"
     text_column: str | None = None
     vocabulary: Path | None = None
-    as_text: bool = False
     acceleration: str | None = None
     by: str | None = None
     names: Path | None = None
-    stop_words: str = "auto"
+    stop_words: str = "english"
     phrases: bool = False
     drop_common: float | None = None
-    drop_headers: bool = False
     background: bool | str = "auto"
     decorrelation: float | str = "auto"
     alpha: float | str = 0.1
@@ -191,20 +200,18 @@ class TopicsRequest:
     @property
     def command(self) -> str:
         """The command line that repeats the request."""
-        words = ["swiftem", "topics", *([str(self.corpus)] if self.corpus else [])]
+        words = ["swiftem", "topics", str(self.corpus)]
         words += ["--topics", self.numbers, "--words", str(self.words), "--method", self.method]
         words += ["--acceleration", self.acceleration] if self.acceleration else []
         words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
         words += ["--format", self.format] if self.format != "auto" else []
         words += ["--text-column", self.text_column] if self.text_column else []
         words += ["--vocabulary", str(self.vocabulary)] if self.vocabulary else []
-        words += ["--as-text"] if self.as_text else []
         words += ["--by", self.by] if self.by else []
         words += ["--names", str(self.names)] if self.names else []
-        words += ["--stop-words", self.stop_words] if self.stop_words != "auto" else []
+        words += ["--stop-words", self.stop_words] if self.stop_words != "english" else []
         words += ["--phrases"] if self.phrases else []
         words += ["--drop-common", str(self.drop_common)] if self.drop_common is not None else []
-        words += ["--drop-headers"] if self.drop_headers else []
         if self.background != "auto":
             words += ["--background" if self.background else "--no-background"]
         words += [] if self.decorrelation == "auto" else ["--decorrelation", f"{self.decorrelation:g}"]
@@ -223,15 +230,20 @@ class TopicsRequest:
     @property
     def title(self) -> str:
         """Name of the corpus in the report."""
-        return self.corpus.resolve().name or str(self.corpus) if self.corpus else BUILT_IN
+        return self.corpus.resolve().name or str(self.corpus)
 
     def fit_options(self) -> dict[str, Any]:
         """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
         return {
-            "method": self.method, "acceleration": self.acceleration, "max_iter": self.max_passes,
-            "background": self.background, "decorrelation": self.decorrelation, "alpha": self.alpha,
-            "beta": self.beta, "device": self.device,
-        }  # fmt: skip
+            "method": self.method,
+            "acceleration": self.acceleration,
+            "max_iter": self.max_passes,
+            "background": self.background,
+            "decorrelation": self.decorrelation,
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "device": self.device,
+        }
 
     def word_options(self) -> dict[str, Any]:
         """Return the arguments of :func:`swiftem.data.read_corpus` that choose words of texts."""
@@ -242,15 +254,15 @@ class TopicsRequest:
             except UnicodeDecodeError:
                 raise ValueError(f"{given} must be a text file of stop words in UTF-8.") from None
         return {
-            "stop_words": given, "phrases": self.phrases, "drop_common": self.drop_common,
-            "drop_headers": self.drop_headers,
-        }  # fmt: skip
+            "stop_words": given,
+            "phrases": self.phrases,
+            "drop_common": self.drop_common,
+        }
 
     def check_for(self, format: str) -> None:
         """Raise ValueError for an option that a format of the corpus does not use."""
-        from swiftem.data.documents.read_corpus import check_for_format
+        from swiftem.data.documents.corpus import check_for_format
 
-        assert self.corpus is not None
         given = {"text_column": self.text_column, "label_column": self.by} | self.word_options()
         check_for_format(self.corpus, format, **given)
 
@@ -285,7 +297,7 @@ def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
 
 def check_size(size: str, option: str) -> None:
     """Raise BadParameter for a text that is not a size."""
-    from swiftem.budget import read_memory_limit
+    from swiftem.core.budget import read_memory_limit
 
     try:
         read_memory_limit(size)

@@ -11,10 +11,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._typing import Array
-from swiftem._visible import visible
 from swiftem.cli.screen import Console
-from swiftem.models.families import Blocks, Family
+from swiftem.core.types import Array
+from swiftem.core.visible import visible
+from swiftem.mixture.families import Blocks, Family
 from swiftem.report.numbers import counted
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem._typing import Array
 from swiftem.cli.components import show_table
 from swiftem.cli.screen import Console
+from swiftem.core.types import Array
 
 __all__ = ["check_labels", "show_cross_table"]
 
@@ -33,9 +33,13 @@ def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
 
 
 def show_cross_table(
-    console: Console, found: NDArray[Any], labels: NDArray[Any], n_components: int, name: str,
+    console: Console,
+    found: NDArray[Any],
+    labels: NDArray[Any],
+    n_components: int,
+    name: str,
     weights: Array | None,
-) -> None:  # fmt: skip
+) -> None:
     """Print the number or weight of rows by component and label, and the agreement of both groupings.
 
     Parameters

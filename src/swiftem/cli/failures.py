@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from swiftem._visible import visible
+from swiftem.core.visible import visible
 from swiftem.data import UnknownColumnError
 
 __all__ = [
@@ -64,18 +64,12 @@ IN_OPTIONS = {
     "vocabulary is": "--vocabulary is",
     "label_column must": "--by must",
     "label_column is": "--by is",
-    "as_text=True": "--as-text",
-    "drop_headers=True": "--drop-headers",
-    "drop_headers is": "--drop-headers is",
     "drop_common is": "--drop-common is",
     "stop_words is": "--stop-words is",
     "phrases is": "--phrases is",
     "drop_common=": "--drop-common ",
     "drop_common must": "--drop-common must",
-    "Name another language with stop_words": "Name another language with --stop-words",
-    ", or give stop_words": ", or give --stop-words",
-    "Leave out both with stop_words=": "Leave out both with --stop-words=",
-    "stop_words must be 'auto', 'english'": "--stop-words must be auto, none, a file of words, en",
+    "stop_words must be 'english'": "--stop-words must be none, a file of words, english",
     ", None or a list of words, got": ", got",
 }
 """Arguments in messages of the library, and the options in their place."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from rich.text import Text
 
-from swiftem._checks import shortened
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.cross_table import show_cross_table
 from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
@@ -31,7 +30,8 @@ from swiftem.cli.table_rows import (
     said_of,
     saved,
 )
-from swiftem.process import clock
+from swiftem.core.checks import shortened
+from swiftem.core.process import clock
 from swiftem.report.numbers import criterion_text, mean_text, passes_text
 
 __all__ = ["FitRequest", "fit"]
@@ -91,8 +91,6 @@ def fit(request: FitRequest) -> int:
                 _compare(console, request, mixture, table)
             for line in _summary(request, mixture, measured, seconds):
                 console.print(line, soft_wrap=True)
-            if client is not None and not console.is_terminal:  # on a terminal the estimator says it
-                console.print(table.X.pool.spent(), soft_wrap=True)
     return INTERRUPTED if interrupted else 0
 
 

@@ -173,15 +173,24 @@ def fit(
     from swiftem.cli.fit import fit as run_fit
 
     parameters = {
-        "n_components": components, "method": method, "max_iter": max_passes, "tol": tol, "n_init": starts,
-        "random_state": seed, "batch_size": "auto" if batch_size is None else batch_size,
+        "n_components": components,
+        "method": method,
+        "max_iter": max_passes,
+        "tol": tol,
+        "n_init": starts,
+        "random_state": seed,
+        "batch_size": "auto" if batch_size is None else batch_size,
         "acceleration": None if acceleration is None else acceleration.value,
-        "step_size": "auto" if step_size is None else step_size, "memory_limit": memory_limit,
-        "scratch": None if scratch is None else str(scratch), "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every, "resume": resume, "device": device,
+        "step_size": "auto" if step_size is None else step_size,
+        "memory_limit": memory_limit,
+        "scratch": None if scratch is None else str(scratch),
+        "checkpoint": checkpoint,
+        "checkpoint_every": checkpoint_every,
+        "resume": resume,
+        "device": device,
         "device_memory_limit": device_memory_limit,
         "missing": "ignore" if ignore_missing else "error",
-    }  # fmt: skip
+    }
     if response is not None:
         for name in ("memory_limit", "scratch", "device", "device_memory_limit", "missing"):
             del parameters[name]

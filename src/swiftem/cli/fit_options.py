@@ -152,7 +152,7 @@ def family_name(name: str) -> str:
 
 def _check_family(name: str, *first: str) -> None:
     """Raise BadParameter for an unknown family, or an option that the family does not have."""
-    from swiftem.models.families import FAMILIES, read_family
+    from swiftem.mixture.families import FAMILIES, read_family
 
     if name == "auto" and first:
         return
@@ -268,7 +268,7 @@ def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
     """Raise BadParameter for options of Gaussians if the family is another, which may have its own."""
     if family == GAUSSIAN:
         return
-    from swiftem.models.families import FAMILIES, has_option
+    from swiftem.mixture.families import FAMILIES, has_option
 
     name = family.partition("(")[0].strip()
     for option, of_family, value in (("covariance", "covariance", "'diag'"), ("reg_covar", "floor", "1e-6")):
@@ -279,9 +279,14 @@ def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
 
 
 def check_fit(
-    method: str, acceleration: Acceleration | None, batch_size: int | None, step_size: float | None,
-    checkpoint: Path | None, checkpoint_every: int | None, resume: bool,
-) -> None:  # fmt: skip
+    method: str,
+    acceleration: Acceleration | None,
+    batch_size: int | None,
+    step_size: float | None,
+    checkpoint: Path | None,
+    checkpoint_every: int | None,
+    resume: bool,
+) -> None:
     """Raise BadParameter for values that the estimator does not accept or does not use."""
     if checkpoint is None and (resume or checkpoint_every is not None):
         option = "'--resume'" if resume else "'--checkpoint-every'"

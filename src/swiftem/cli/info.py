@@ -11,11 +11,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._checks import shortened
 from swiftem.cli.components import screen, show_components
 from swiftem.cli.failures import one_sentence
 from swiftem.cli.model_file import KINDS, MIXTURES, is_regression, names_of, open_model, read_header
 from swiftem.cli.screen import Console
+from swiftem.core.checks import shortened
 from swiftem.report.numbers import mean_text, share_text
 
 __all__ = ["info"]

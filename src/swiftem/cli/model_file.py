@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 import typer
 
-from swiftem._checks import shortened
 from swiftem.cli.failures import tell
 from swiftem.cli.table_options import TableChoice
-from swiftem.data.rows.open_source import is_table
-from swiftem.data.rows.table_columns import UnknownColumnError, Wanted, as_label
-from swiftem.data.rows.tables import Table, read_names, read_places, read_table
+from swiftem.core.checks import shortened
+from swiftem.data.columns import UnknownColumnError, Wanted, as_label
+from swiftem.data.open_source import is_table
+from swiftem.data.tables import Table, read_names, read_places, read_table
 
 __all__ = [
-    "KINDS", "MIXTURES", "is_regression", "names_of", "open_model", "read", "read_header", "responses_of",
+    "KINDS",
+    "MIXTURES",
+    "is_regression",
+    "names_of",
+    "open_model",
+    "read",
+    "read_header",
+    "responses_of",
     "rows_for",
-]  # fmt: skip
+]
 
 KINDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 """How covariances are called in sentences."""
@@ -153,10 +160,16 @@ def _with_categories(mixture: Any, path: Path, table: Table, names: Sequence[str
 def read(path: Path, choice: TableChoice) -> Table:
     """Return the chosen columns of a table."""
     return read_table(
-        path, choice.columns, choice.weights, drop=choice.drop, label=choice.label,
-        skip_missing=choice.skip_missing, allow_missing=choice.ignore_missing, response=choice.response,
+        path,
+        choice.columns,
+        choice.weights,
+        drop=choice.drop,
+        label=choice.label,
+        skip_missing=choice.skip_missing,
+        allow_missing=choice.ignore_missing,
+        response=choice.response,
         text=choice.text,
-    )  # fmt: skip
+    )
 
 
 def _by_name(path: Path, choice: TableChoice, names: Sequence[str], found: Sequence[str]) -> Table:

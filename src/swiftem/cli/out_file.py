@@ -14,15 +14,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.data.rows.parquet_source import NEEDS_PYARROW
-from swiftem.files.durable import replacing
+from swiftem.core.files import replacing
 
 __all__ = [
     "WRITTEN",
     "model_file",
     "not_the_same",
     "picture_file",
-    "table_ending",
     "table_file",
     "writable_folder",
     "write_csv",
@@ -32,14 +30,9 @@ __all__ = [
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def table_ending() -> str:
-    """Return the extension of tables: .csv if pyarrow is not installed."""
-    return ".parquet" if find_spec("pyarrow") else ".csv"
-
-
 def model_file(path: Path) -> Path:
     """Return the file for a model; raise BadParameter if it cannot be written."""
-    from swiftem.data.rows.open_source import is_table
+    from swiftem.data.open_source import is_table
 
     if is_table(path):
         raise typer.BadParameter(
@@ -50,10 +43,6 @@ def model_file(path: Path) -> Path:
 
 def table_file(path: Path | None) -> Path | None:
     """Return the file for predictions; raise BadParameter if it cannot be written."""
-    from importlib.util import find_spec
-
-    from swiftem.data.rows.parquet_source import NEEDS_PYARROW
-
     if path is None:
         return None
     ending = path.suffix.lower()
@@ -61,8 +50,6 @@ def table_file(path: Path | None) -> Path | None:
         raise typer.BadParameter(
             f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
         )
-    if ending == ".parquet" and find_spec("pyarrow") is None:
-        raise typer.BadParameter(NEEDS_PYARROW)
     return _writable(path)
 
 
@@ -76,8 +63,6 @@ def writable_folder(folder: Path) -> Path:
 
 def picture_file(path: Path | None) -> Path | None:
     """Return the file for a picture; raise BadParameter if it cannot be written."""
-    from importlib.util import find_spec
-
     if path is None:
         return None
     ending = path.suffix.lower()
@@ -179,7 +164,9 @@ def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]])
     """
     with replacing(path) as file:
         if path.suffix.lower() == ".parquet":
-            pa, parquet = _pyarrow()
+            import pyarrow as pa
+            from pyarrow import parquet
+
             writer = None
             for columns in blocks:
                 table = pa.table(dict(columns))
@@ -210,14 +197,7 @@ def write_csv(
 
 
 def _write_parquet(file: BinaryIO, columns: Mapping[str, NDArray[Any]]) -> None:
-    pa, parquet = _pyarrow()
+    import pyarrow as pa
+    from pyarrow import parquet
+
     parquet.write_table(pa.table(dict(columns)), file)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError(NEEDS_PYARROW) from None
-    return pyarrow, parquet

@@ -19,14 +19,15 @@ from rich.text import Text
 
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.cli.screen import Console
-from swiftem.data import docstring_corpus
-from swiftem.engine.threads import environment
+from swiftem.core.environment import environment
+from swiftem.core.files import write_atomically
 from swiftem.estimators.watch import progress_bar
-from swiftem.files.durable import write_atomically
+from swiftem.kernels.threads import get_threads
 from swiftem.report.drawing import save_picture
 from swiftem.report.numbers import seconds_text
 from swiftem.report.page import VERDICTS, page
 from swiftem.report.section import Section
+from swiftem.theory.docstrings import docstring_corpus
 from swiftem.theory.experiments.experiment import Experiment
 from swiftem.theory.experiments.gmm_precision import gmm_precision
 from swiftem.theory.experiments.gmm_scaling import SIZES, gmm_scaling
@@ -113,6 +114,7 @@ def reproduce(request: Request, console: Console | None = None) -> int:
     sections = [SECTIONS[experiment.name](experiment) for experiment in experiments]
     console.print(_headline_table(sections))
     facts = environment("scipy", "scikit-learn", "matplotlib") | {
+        "threads": str(get_threads()),
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "time": f"{seconds_text(perf_counter() - began)} in all, compiling and drawing included",
     }
@@ -221,7 +223,7 @@ def _write(
         figures = False
     html = page(
         "The paper's experiments, reproduced",
-        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Expectation "
+        "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Compute "
         "Maximization Methods” (NeurIPS 2019), with the methods of swiftem. Each section compares the "
         "paper's claims with what was measured here.",
         sections,

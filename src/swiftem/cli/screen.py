@@ -1,4 +1,4 @@
-"""Standard output without characters of files that a terminal obeys, see :mod:`swiftem._visible`."""
+"""Standard output without characters of files that a terminal obeys, see :mod:`swiftem.core.visible`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import rich.console
 from rich.segment import Segment
 
-from swiftem._visible import visible
+from swiftem.core.visible import visible
 
 __all__ = ["Console", "VisibleOutput"]
 

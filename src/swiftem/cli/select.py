@@ -31,8 +31,8 @@ from swiftem.cli.table_rows import (
     said_of,
     saved,
 )
-from swiftem.files.durable import replacing
-from swiftem.process import clock
+from swiftem.core.files import replacing
+from swiftem.core.process import clock
 from swiftem.report.numbers import criterion_text, mean_text
 
 if TYPE_CHECKING:
@@ -113,10 +113,14 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
     with warnings.catch_warnings(), status or nullcontext():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table and the summary say it
         return run_select(
-            rows.X, request.counts, criterion=request.criterion, sample_weight=rows.weights, y=rows.y,
+            rows.X,
+            request.counts,
+            criterion=request.criterion,
+            sample_weight=rows.weights,
+            y=rows.y,
             verbose=False if status is None else lambda line: status.update(Text(f"Fitted {line}")),
             **parameters,
-        )  # fmt: skip
+        )
 
 
 def _show(console: Console, found: Selection) -> None:
@@ -139,10 +143,13 @@ def _show(console: Console, found: Selection) -> None:
         ]
         columns.append((kind, cells))
     bars = [
-        "best" if count == best.n_components
-        else bar * max(1, round(scale * (lowest[count] - best.value))) if isfinite(lowest[count]) else ""
+        "best"
+        if count == best.n_components
+        else bar * max(1, round(scale * (lowest[count] - best.value)))
+        if isfinite(lowest[count])
+        else ""
         for count in counts
-    ]  # fmt: skip
+    ]
     show_table(console, [*columns, ("", bars)], fixed=1 + len(kinds), what="column")
 
 
@@ -180,9 +187,12 @@ def compare_topics(
     began = clock()
     with console.status("comparing numbers of topics") as status:
         found = select_topics(
-            counts, numbers, random_state=request.seed, **request.fit_options(),
+            counts,
+            numbers,
+            random_state=request.seed,
+            **request.fit_options(),
             verbose=(lambda line: status.update(Text(line))) if console.is_terminal else False,
-        )  # fmt: skip
+        )
     return found, clock() - began
 
 

@@ -12,17 +12,17 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem._checks import shortened
-from swiftem._typing import Array
 from swiftem.cli.cross_table import check_labels
 from swiftem.cli.failures import INTERRUPTED, tell, writing
 from swiftem.cli.model_file import read
 from swiftem.cli.table_options import TableChoice
-from swiftem.data.rows.open_source import open_source, table_files
-from swiftem.data.rows.table_columns import UnknownColumnError, Wanted, check_same_columns
-from swiftem.data.rows.tables import Table, read_places
-from swiftem.data.units.collections import NEEDS_DASK, open_units
-from swiftem.process import uninterrupted
+from swiftem.core.checks import shortened
+from swiftem.core.process import uninterrupted
+from swiftem.core.types import Array
+from swiftem.data.columns import UnknownColumnError, Wanted, check_same_columns
+from swiftem.data.open_source import open_source, table_files
+from swiftem.data.tables import Table, read_places
+from swiftem.data.units.source import NEEDS_DASK, open_units
 
 __all__ = [
     "Rows",
@@ -72,9 +72,13 @@ class Rows:
 
 
 def read_rows(
-    tables: Sequence[Path], choice: TableChoice, memory_limit: str | None = None, family: Any = None, *,
+    tables: Sequence[Path],
+    choice: TableChoice,
+    memory_limit: str | None = None,
+    family: Any = None,
+    *,
     at_once: bool = False,
-) -> Rows:  # fmt: skip
+) -> Rows:
     """Return the rows of tables; several tables, or any with a memory limit, are read on demand.
 
     Skipping rows and comparing labels needs all rows in memory, as with ``at_once``. If ``family`` is a dict
@@ -98,9 +102,13 @@ def read_rows(
         is_free = family is not None and not isinstance(family, dict) and choice.columns is None
         return _without_ids(tables, rows) if is_free else rows
     source = open_source(
-        list(tables), choice.columns, choice.weights, drop=choice.drop, allow_missing=choice.ignore_missing,
+        list(tables),
+        choice.columns,
+        choice.weights,
+        drop=choice.drop,
+        allow_missing=choice.ignore_missing,
         leave_out=True,
-    )  # fmt: skip
+    )
     d = int(np.prod(source.tail, dtype=int))
     layout = _layout(table_files(tables[0]), choice)
     return Rows(source, None, source.names, source.notes, source.n, d, layout=layout, numbers=source.numbers)
@@ -130,9 +138,13 @@ def on_cluster(address: str | None) -> Iterator[Any]:
 def read_units(tables: Sequence[Path], choice: TableChoice, client: Any) -> Rows:
     """Return rows that the workers of a cluster read; file names may be patterns."""
     source = open_units(
-        [str(table) for table in tables], choice.columns, choice.weights, client=client,
-        allow_missing=choice.ignore_missing, leave_out=True,
-    )  # fmt: skip
+        [str(table) for table in tables],
+        choice.columns,
+        choice.weights,
+        client=client,
+        allow_missing=choice.ignore_missing,
+        leave_out=True,
+    )
     numbers = tuple(map(int, choice.columns)) if choice.columns and not source.names else ()
     return Rows(source, None, source.names, source.notes, source.rows, source.tail[0], numbers=numbers)
 
@@ -172,12 +184,14 @@ def _without_ids(tables: Sequence[Path], rows: Rows) -> Rows:
         )
     note = f"Left out of {name_of(tables)}, like an id: {shortened(said)}; --columns takes it if it is named."
     return replace(
-        rows, X=_narrow(rows.X[:, keep], bool(set(rows.texts) - gone)), d=len(keep),
+        rows,
+        X=_narrow(rows.X[:, keep], bool(set(rows.texts) - gone)),
+        d=len(keep),
         names=tuple(rows.names[place] for place in keep) if rows.names else (),
         texts={keep.index(place): part for place, part in rows.texts.items() if place not in gone},
         numbers=tuple(rows.numbers[place] for place in keep),
         notes=(*rows.notes, note),
-    )  # fmt: skip
+    )
 
 
 def _narrow(X: NDArray[Any], has_text: bool) -> NDArray[Any]:

@@ -17,19 +17,19 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from swiftem._typing import Array
-from swiftem.cli.choices import BUILT_IN, TopicsRequest
+from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, one_sentence, tell
-from swiftem.cli.out_file import table_ending, write_table
+from swiftem.cli.out_file import write_table
 from swiftem.cli.screen import Console
 from swiftem.cli.select import compare_topics, write_comparison
 from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
-from swiftem.data.documents.corpus_counts import CorpusCounts, Texts
-from swiftem.data.documents.docstrings.corpus import docstring_corpus
-from swiftem.data.documents.read_corpus import count_texts, read_corpus
-from swiftem.engine.threads import environment
-from swiftem.files.durable import write_atomically
-from swiftem.process import clock, uninterrupted
+from swiftem.core.environment import environment
+from swiftem.core.files import write_atomically
+from swiftem.core.process import clock, uninterrupted
+from swiftem.core.types import Array
+from swiftem.data.documents.corpus import read_corpus
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.kernels.threads import get_threads
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.report.explorer.names import TopicNames, read_names
@@ -139,22 +139,21 @@ def topics(request: TopicsRequest, console: Console | None = None) -> int:
 
 def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
     """Return the corpus; or a sample of it, and where all of it is."""
-    if request.corpus is None:
-        if request.by is not None:
-            raise ValueError("label_column is for tables (csv, parquet) and folders: name one.")
-        found = docstring_corpus()
-        texts = Texts(list(found.documents), list(found.names), [])
-        return count_texts(texts, request.words, format="docstrings", **request.word_options()), None
     if request.memory_limit is not None and request.corpus.exists():
         given = (request.corpus, request.memory_limit, request.format, request.vocabulary, request.scratch)
         if (blocks := corpus_in_blocks(*given)) is not None:
             request.check_for(blocks.sample.format)
             return blocks.sample, blocks
     return read_corpus(
-        request.corpus, format=request.format, n_words=request.words, text_column=request.text_column,
-        vocabulary=request.vocabulary, leave_out=request.out, as_text=request.as_text,
-        label_column=request.by, **request.word_options(),
-    ), None  # fmt: skip
+        request.corpus,
+        format=request.format,
+        n_words=request.words,
+        text_column=request.text_column,
+        vocabulary=request.vocabulary,
+        leave_out=request.out,
+        label_column=request.by,
+        **request.word_options(),
+    ), None
 
 
 def _named(found: Found, names: TopicNames, say: Callable[[str], None]) -> Found:
@@ -176,9 +175,13 @@ def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> 
     from swiftem import PLSA
 
     model = PLSA(
-        number, **request.fit_options(), random_state=request.seed, memory_limit=request.memory_limit,
-        scratch=request.scratch, verbose=int(console.is_terminal),
-    )  # fmt: skip
+        number,
+        **request.fit_options(),
+        random_state=request.seed,
+        memory_limit=request.memory_limit,
+        scratch=request.scratch,
+        verbose=int(console.is_terminal),
+    )
     began = clock()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -255,7 +258,7 @@ def _words(given: str, words: str) -> Text:
 
 def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
     """Write the table of documents: name, number of words, and a share for each topic; return the file."""
-    file = folder / f"document_topics{table_ending()}"
+    file = folder / "document_topics.parquet"
     columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
     lengths, names = np.asarray(corpus.counts.sum(axis=1)).ravel(), np.array(corpus.names, dtype=object)
     write_table(file, {"document": names, "words": lengths, **columns})
@@ -275,13 +278,13 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "word": np.array(names, dtype=object)[order.ravel()],
         "probability": np.take_along_axis(components, order, axis=1).ravel(),
     }
-    file = request.out / f"topic_words{table_ending()}"
+    file = request.out / "topic_words.parquet"
     write_table(file, words)
     written.append(file)
     if found.blocks is None:
         written.append(write_documents(request.out, corpus, shares))
     else:
-        written.append(request.out / f"document_topics{table_ending()}")
+        written.append(request.out / "document_topics.parquet")
         found.blocks.write_documents(written[-1], model)
     files = {
         MODEL: "the model; swiftem topics --apply gives new texts to it",
@@ -292,10 +295,10 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         written.append(_write_groups(request, found, shares))
         files[written[-1].name] = f"every topic's share by {request.by}"
     if found.selection is not None:
-        written += write_comparison(found.selection, request.out, table_ending())
+        written += write_comparison(found.selection, request.out, ".parquet")
         files[written[-1].name] = "perplexity, coherence and stability by number of topics"
     settings = {
-        "corpus": str(request.corpus) if request.corpus else BUILT_IN,
+        "corpus": str(request.corpus),
         "read as": corpus.format,
         "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
         "topics": f"{len(fitted.components_)}"
@@ -308,13 +311,23 @@ def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written:
         "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
         "passes": str(fitted.n_iter_),
     }
-    facts = environment("scipy", "scikit-learn") | {"made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
+    facts = environment("scipy", "scikit-learn") | {
+        "threads": str(get_threads()),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
     by = None if found.groups is None else (str(request.by), found.groups)
     content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
     html = topics_page(
-        content, summary, fitted.history_, fit=found.ending, command=request.command,
-        settings=settings, facts=facts, notes=[in_options(note) for note in found.notes], files=files,
-    )  # fmt: skip
+        content,
+        summary,
+        fitted.history_,
+        fit=found.ending,
+        command=request.command,
+        settings=settings,
+        facts=facts,
+        notes=[in_options(note) for note in found.notes],
+        files=files,
+    )
     write_atomically(request.out / PAGE, html.encode("utf-8", "backslashreplace"))
     written.append(request.out / PAGE)
 
@@ -325,7 +338,7 @@ def _write_groups(request: TopicsRequest, found: Found, shares: Array) -> Path:
     sums, documents = tokens_by_group(found.groups, found.corpus, shares)
     words = sums.sum(axis=1)
     of_words = sums / np.where(words > 0, words, np.nan)[:, None]
-    file = request.out / f"topics_by{table_ending()}"
+    file = request.out / "topics_by.parquet"
     columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(of_words.T)}
     labels = np.array(found.groups.labels, dtype=object)
     write_table(file, {str(request.by): labels, "documents": documents, "words": words, **columns})
@@ -340,8 +353,6 @@ def apply_topics(
     format: str = "auto",
     text_column: str | None = None,
     vocabulary: Path | None = None,
-    as_text: bool = False,
-    drop_headers: bool = False,
     names: Path | None = None,
     device: str = "cpu",
     console: Console | None = None,
@@ -360,9 +371,14 @@ def apply_topics(
             for note in notes:
                 say(note)
         found = _read_for(
-            model, model_file, corpus, format=format, text_column=text_column, vocabulary=vocabulary,
-            leave_out=out, as_text=as_text, drop_headers=drop_headers,
-        )  # fmt: skip
+            model,
+            model_file,
+            corpus,
+            format=format,
+            text_column=text_column,
+            vocabulary=vocabulary,
+            leave_out=out,
+        )
         for note in found.notes:
             say(in_options(note))
         say(f"{_documents(len(found))} with {found.n_tokens:,.10g} known words.")

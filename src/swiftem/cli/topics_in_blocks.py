@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.budget import read_memory_limit
 from swiftem.cli.out_file import write_table_blocks
-from swiftem.data.documents.corpus_counts import CorpusCounts
-from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.formats.no_text import recognise
-from swiftem.data.documents.open_documents import open_documents
-from swiftem.data.documents.spool import Spool, SpooledDocuments
-from swiftem.engine.streamed_documents import BLOCK
-from swiftem.files.scratch import in_words
+from swiftem.core.budget import read_memory_limit
+from swiftem.core.scratch import in_words
+from swiftem.data.documents.blocks import DocumentSource, Spool, SpooledDocuments
+from swiftem.data.documents.corpus import open_documents, recognise
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.topics.compute.streamed import BLOCK
 
 __all__ = ["CorpusInBlocks", "corpus_in_blocks"]
 
@@ -73,9 +71,12 @@ def _name(format: str, number: int) -> str:
 
 
 def corpus_in_blocks(
-    path: Path, memory_limit: str, format: str = "auto", vocabulary: Path | None = None,
+    path: Path,
+    memory_limit: str,
+    format: str = "auto",
+    vocabulary: Path | None = None,
     scratch: Path | None = None,
-) -> CorpusInBlocks | None:  # fmt: skip
+) -> CorpusInBlocks | None:
     """Return a corpus that is too large to be loaded, or None if it can be loaded.
 
     Its text is parsed once: the numbers are then in a temporary file, in ``scratch`` if that is given, unless
@@ -128,9 +129,13 @@ def corpus_in_blocks(
     )
     words = getattr(source, "words", None)
     sample = CorpusCounts(
-        csr_array(vstack(kept, format="csr")), None if words is None else tuple(words),
-        tuple(_name(kind, number) for number in numbers), None, kind, (note,),
-    )  # fmt: skip
+        csr_array(vstack(kept, format="csr")),
+        None if words is None else tuple(words),
+        tuple(_name(kind, number) for number in numbers),
+        None,
+        kind,
+        (note,),
+    )
     if spool is not None:
         source = SpooledDocuments(source, spool, BLOCK)
     return CorpusInBlocks(source, sample, n_documents, n_tokens)

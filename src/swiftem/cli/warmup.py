@@ -31,11 +31,11 @@ def _rows() -> Any:
 def _passes() -> None:
     """Passes and scores of mixtures with covariances, and of families, for data that are not small."""
     from swiftem import models
+    from swiftem.core.problem import Problem
     from swiftem.data import ArraySource
-    from swiftem.problem import Problem
 
     problem = Problem(models.GaussianMixtureModel(2, covariance="full"), ArraySource(_rows()))
-    theta, e_step = problem.bound.initial_theta(np.random.default_rng(0)), problem.e_step
+    theta, e_step = problem.bound.initial_theta(np.random.default_rng(0)), problem.compute
     e_step.full(theta)
     e_step.evaluate(theta, responsibilities=True, labels=True)
     e_step.share(next(iter(problem.source.blocks(60))), np.full((60, 2), 0.5))
@@ -99,8 +99,8 @@ ALL = (
 
 def warmup(everything: bool) -> None:
     """Compile kernels that are not in the cache, and print the cache folder."""
-    from swiftem.engine.numba.compile import cache_folder, why_not_kept
     from swiftem.estimators.watch import progress_bar
+    from swiftem.kernels.compile import cache_folder, why_not_kept
 
     with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
         warnings.simplefilter("ignore")

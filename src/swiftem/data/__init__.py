@@ -1,47 +1,40 @@
-"""Sources of samples, readers, a corpus, and every random draw of the library."""
+"""Sources of samples, readers, and every random draw of the library."""
 
+from swiftem.core.source import Batch, Source
+from swiftem.data.array import ArraySource
 from swiftem.data.as_source import as_source
-from swiftem.data.documents.corpus import Corpus, CorpusPackage
-from swiftem.data.documents.corpus_counts import CorpusCounts
-from swiftem.data.documents.count_source import CountSource
-from swiftem.data.documents.docstrings.corpus import docstring_corpus
-from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.formats.count_matrix import read_count_matrix
-from swiftem.data.documents.formats.line_documents import (
+from swiftem.data.blocks import BlockSource
+from swiftem.data.columns import UnknownColumnError
+from swiftem.data.csv import CsvSource
+from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
+from swiftem.data.documents.corpus import open_documents, read_corpus
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.data.documents.readers.folder import read_folder
+from swiftem.data.documents.readers.line_documents import (
     LdaCDocuments,
     TextDocuments,
     read_documents,
     read_lda_c,
 )
-from swiftem.data.documents.formats.text_folder import read_folder
-from swiftem.data.documents.formats.text_table import read_text_csv, read_text_parquet
-from swiftem.data.documents.formats.uci_documents import UciDocuments, read_bag_of_words
-from swiftem.data.documents.open_documents import CsrDocuments, open_documents
-from swiftem.data.documents.read_corpus import read_corpus
-from swiftem.data.documents.token_source import TokenSource
-from swiftem.data.documents.vocabulary import read_vocabulary
-from swiftem.data.documents.word_counts import KnownWordCounts, WordCounts, count_known_words, count_words
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.block_source import BlockSource
-from swiftem.data.rows.csv_source import CsvSource
-from swiftem.data.rows.npy_source import NpySource
-from swiftem.data.rows.open_source import open_source
-from swiftem.data.rows.parquet_source import ParquetSource
-from swiftem.data.rows.stored_source import Chunk, StoredSource
-from swiftem.data.rows.table_columns import UnknownColumnError
-from swiftem.data.rows.tables import Table, read_table
-from swiftem.data.source import Batch, Source
-from swiftem.data.units.collections import open_units
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.data.documents.readers.lines import read_vocabulary
+from swiftem.data.documents.readers.matrices import read_count_matrix
+from swiftem.data.documents.readers.table import read_text_csv, read_text_parquet
+from swiftem.data.documents.readers.uci import UciDocuments, read_bag_of_words
+from swiftem.data.documents.tokens import CountSource, TokenSource
+from swiftem.data.documents.words import KnownWordCounts, WordCounts, count_known_words, count_words
+from swiftem.data.npy import NpySource
+from swiftem.data.open_source import open_source
+from swiftem.data.parquet import ParquetSource
+from swiftem.data.stored import Chunk, StoredSource
+from swiftem.data.tables import Table, read_table
+from swiftem.data.units.source import UnitSource, open_units
 
 __all__ = [
     "ArraySource",
     "Batch",
     "BlockSource",
     "Chunk",
-    "Corpus",
     "CorpusCounts",
-    "CorpusPackage",
     "CountSource",
     "CsrDocuments",
     "CsvSource",
@@ -62,7 +55,6 @@ __all__ = [
     "as_source",
     "count_known_words",
     "count_words",
-    "docstring_corpus",
     "open_documents",
     "open_source",
     "open_units",

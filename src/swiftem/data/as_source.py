@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_not_lazy, shown
-from swiftem.data.documents.count_source import CountSource
-from swiftem.data.documents.sparse_structure import is_sparse
-from swiftem.data.documents.token_source import TokenSource
+from swiftem.core.checks import check_not_lazy, shown
+from swiftem.core.model import Model
+from swiftem.core.problem import Problem, allows_missing, check_model
+from swiftem.core.source import Source
+from swiftem.data.array import ArraySource
+from swiftem.data.blocks import BlockSource, is_one_shot
+from swiftem.data.documents.sparse import is_sparse
+from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.foreign import in_numpy, is_planned, is_tensor
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.block_source import BlockSource, is_one_shot
-from swiftem.data.rows.open_source import are_paths, open_source
-from swiftem.data.rows.tensor_source import TensorSource
-from swiftem.data.source import Source
-from swiftem.data.units.collections import open_units, units_of
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.data.open_source import are_paths, open_source
+from swiftem.data.tensor import TensorSource
+from swiftem.data.units.source import UnitSource, open_units, units_of
 
-__all__ = ["as_source", "is_blocks"]
+__all__ = ["as_source", "is_blocks", "read_problem"]
 
 
 def as_source(
@@ -94,6 +95,16 @@ def as_source(
     return ArraySource(data, sample_weight, allow_missing=allow_missing)
 
 
+def read_problem(model: Model, data: Any, sample_weight: ArrayLike | None = None) -> Problem:
+    """Return the problem of model and data as in :func:`swiftem.run`; data may already be one."""
+    if isinstance(data, Problem):
+        if data.model is not model or sample_weight is not None:
+            raise ValueError("model and sample_weight must be those of the problem.")
+        return data
+    check_model(model)
+    return Problem(model, as_source(data, sample_weight, allow_missing=allows_missing(model)))
+
+
 def _units_on(client: Any, data: Any, sample_weight: Any, allow_missing: bool) -> Source:
     """Return data as units that a client computes."""
     if not hasattr(client, "scheduler_info"):
@@ -103,7 +114,7 @@ def _units_on(client: Any, data: Any, sample_weight: Any, allow_missing: bool) -
     if sample_weight is not None:
         raise ValueError("sample_weight must be chunked like the rows of a Dask collection, or be a column.")
     if isinstance(data, UnitSource):
-        if getattr(data.pool, "client", None) is not client:
+        if data.pool.client is not client:
             raise ValueError("client must be that of the units: give it to open_units.")
         return data
     if are_paths(data):
@@ -125,7 +136,7 @@ def is_blocks(data: Any) -> bool:
     is_array_like = isinstance(data, list | tuple) or any(
         hasattr(data, name) for name in ("__array__", "__len__", "tocsr", "__array_interface__")
     )
-    return hasattr(data, "__iter__") and not is_array_like
+    return isinstance(data, Iterable) and not is_array_like
 
 
 def _is_one_dimensional(values: Any) -> bool:

@@ -6,12 +6,18 @@ import re
 import sys
 from typing import Any
 
-from swiftem._checks import in_numpy, is_tensor, shown, torch_of
+from swiftem.core.checks import in_numpy, is_tensor, shown, torch_of
 
 __all__ = [
-    "DEVICE_KERNELS", "counts_of_tensor", "in_numpy", "is_planned", "is_tensor", "kernels_of", "like",
+    "DEVICE_KERNELS",
+    "counts_of_tensor",
+    "in_numpy",
+    "is_planned",
+    "is_tensor",
+    "kernels_of",
+    "like",
     "torch_of",
-]  # fmt: skip
+]
 
 CUDA = 2
 """DLPack's number of NVIDIA's GPUs."""

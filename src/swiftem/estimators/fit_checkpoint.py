@@ -8,17 +8,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from numbers import Integral
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem.checkpoints.folder import Allocate
-from swiftem.checkpoints.run_checkpoint import SELDOM, NoCheckpoint, RunCheckpoint
-from swiftem.checkpoints.store import Kept, Resume, Store
-from swiftem.checkpoints.tree import describe, digest
+from swiftem.core.checkpoint import NoCheckpoint, RunCheckpoint
+from swiftem.core.checkpoint_folder import Allocate, Resume, Saved, Store
+from swiftem.core.describe import describe, digest
 from swiftem.estimators.watch import NoStart
-from swiftem.files.durable import telling_damage
 from swiftem.methods import Method
 
 __all__ = ["KEEPING", "CheckpointedClones", "FitCheckpoint", "StartCheckpoint", "kept_apart"]
@@ -43,48 +40,47 @@ class StartCheckpoint(NoStart):
     """
 
     def __init__(self, store: Store, every: int | None) -> None:
-        self._store, self._every, self._passes, self._when = store, every, 0, perf_counter()
-        self._kept: Kept | None = None
+        self._store, self._every, self._passes = store, every, 0
+        self._saved: Saved | None = None
 
     def load(self) -> Any:
         """Return the last saved state, or None."""
-        self._kept = None if self._store.is_new else self._store.load()
-        if self._kept is None:
+        self._saved = self._store.load()
+        if self._saved is None:
             return None
         with self.reading():
-            tree = self._kept.tree
+            tree = self._saved.tree
             extra, is_between = tree["extra"], tree["state"] is None
         if is_between:
-            self._kept = None
+            self._saved = None
         return extra
 
     def reading(self) -> AbstractContextManager[None]:
         """Return a context for the use of a saved state; errors raised in it name the folder."""
-        return telling_damage(self._store.folder)
+        return self._store.reading()
 
     def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
         """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
         self._passes += 1
-        if not is_end:
-            if self._every is not None and self._passes % self._every:
-                return
-            seldom = max(1.0, SELDOM * self._store.seconds)
-            if self._every is None and (self._store.is_busy or perf_counter() - self._when < seldom):
-                return
-        self._store.save({"state": None, "extra": place()})
-        self._when = perf_counter()
+        is_due = self._store.may_save if self._every is None else self._passes % self._every == 0
+        if is_due or is_end:
+            self._store.save({"state": None, "extra": place()})
 
     def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
         """Return the checkpoints of a run; the first run after a restart resumes from them."""
-        kept, self._kept = self._kept, None
+        saved, self._saved = self._saved, None
         return RunCheckpoint(
-            self._store, (self._every or 1) * method.epoch(n), is_exact=self._every is not None,
-            kept=kept, extra=place, closes=False,
-        )  # fmt: skip
+            self._store,
+            (self._every or 1) * method.epoch(n),
+            is_exact=self._every is not None,
+            saved=saved,
+            extra=place,
+            closes=False,
+        )
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the folder."""
-        self._store.__exit__(kind)
+        self._store.close()
 
 
 class CheckpointedClones:
@@ -139,19 +135,23 @@ class FitCheckpoint:
         seed = parameters["random_state"]
         is_number = isinstance(seed, Integral)
         identity = {
-            "kind": f"fit of {type(estimator).__name__}", "data": data.fingerprint(),
+            "kind": f"fit of {type(estimator).__name__}",
+            "data": data.fingerprint(),
             "parameters": {
                 name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE
             },
-            "random_state": describe(seed), "start": digest(started_from),
-        }  # fmt: skip
+            "random_state": describe(seed),
+            "start": digest(started_from),
+        }
         self.folder = Path(os.fspath(estimator.checkpoint))
         if getattr(estimator, "_is_clone", False):
             named = {name: part for name, part in identity.items() if is_number or name != "random_state"}
             self.folder /= f"clone-{digest(json.dumps(named, sort_keys=True))}"
         resume: Resume = estimator.resume
         # A generator has advanced since then: the folder has the draws from it.
-        self._store = Store(self.folder, identity, resume, kept=() if is_number else ("random_state",))
+        self._store = Store(
+            self.folder, identity, resume, not_compared=() if is_number else ("random_state",)
+        )
         self._whose = ""
         self.allocate: Allocate = np.empty
 
@@ -160,14 +160,13 @@ class FitCheckpoint:
 
         ``check`` raises an error if the saved values cannot come from ``make()``.
         """
-        kept = None if self._store.is_new else self._store.load()
-        if kept is None:
+        saved = self._store.load()
+        if saved is None:
             made = make()
             self._store.save(made)
-            self._store.wait()
         else:
-            made = kept.tree
-            with telling_damage(self.folder):
+            made = saved.tree
+            with self._store.reading():
                 check(made)
         self._whose = digest(made)
         return made
@@ -182,6 +181,6 @@ class FitCheckpoint:
     def __enter__(self) -> FitCheckpoint:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the folder."""
-        self._store.__exit__(kind)
+        self._store.close()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.budget import read_memory_limit
+from swiftem.core.budget import read_memory_limit
+from swiftem.core.schedules import check_step
 from swiftem.estimators.watch import History, Moment
-from swiftem.schedules import check_step
 
 __all__ = ["LARGEST", "ModelContent", "check_parameters"]
 

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import struct
-import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.core.files import replacing
+from swiftem.core.state_file import read_tree, write_tree
 from swiftem.estimators.model_content import ModelContent
-from swiftem.files.durable import array_bytes, read_array, write_atomically
 
-__all__ = [
-    "FORMAT",
-    "HEADER",
-    "LARGEST_HEADER",
-    "Persistent",
-    "load_arrays",
-    "plain",
-    "read_header",
-    "read_parts",
-    "save_arrays",
-    "shown",
-]
+__all__ = ["Persistent", "load_arrays", "plain", "read_header", "save_arrays", "shown"]
 
-FORMAT = 1
-"""Version of the layout; files with a higher one are not read."""
+FORMAT = "swiftem model, format 2"
+LARGEST_HEADER = 16 << 20
+"""Maximum bytes of the header: JSON takes up to thirty times as much in memory."""
+LARGEST_TEXT = 1 << 16
+"""Maximum bytes of the line that names the arrays and their shapes."""
 
 
 def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -66,23 +55,22 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
         raise ValueError(f"path must be an ordinary file, got {path}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in a folder that exists, got {path}.")
-    full = {
-        "swiftem": swiftem.__version__, "numpy": np.__version__, "format": FORMAT, "kind": kind,
-        "header": header,
-    }  # fmt: skip
-    text = json.dumps(full, indent=1, allow_nan=True).encode()
+    text = json.dumps(header).encode()
     if len(text) > LARGEST_HEADER:
         raise ValueError(
             f"{path} cannot hold the names of so many columns ({len(text):,} bytes; {LARGEST_HEADER:,} are "
             "allowed): delete feature_names_in_ first."
         )
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
-        file.writestr(HEADER, text)
-        for name, array in arrays.items():
-            file.writestr(f"{name}.npy", array_bytes(np.asarray(array, order="C")))
+    content = {
+        "swiftem": swiftem.__version__,
+        "numpy": np.__version__,
+        "kind": kind,
+        "header": np.frombuffer(text, np.uint8),
+        "arrays": {name: np.asarray(array, order="C") for name, array in arrays.items()},
+    }
     try:
-        write_atomically(target, buffer.getvalue())
+        with replacing(target) as file:
+            write_tree(file, FORMAT, content, "a model")
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written: {error.strerror}.") from None
 
@@ -97,14 +85,16 @@ def plain(value: Any) -> Any:
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Return the description of a file of :func:`save_arrays`: format, kind, header, and version of swiftem.
+    """Return the description of a file of :func:`save_arrays`: kind, header, versions of swiftem and NumPy.
 
     Raises
     ------
     FileNotFoundError, PermissionError, ValueError
         As :func:`load_arrays`.
     """
-    return _header(Path(path), _read(Path(path), only=HEADER))
+    content = _read(Path(path))
+    del content["arrays"]
+    return content
 
 
 def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -113,59 +103,38 @@ def load_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, 
     Raises
     ------
     FileNotFoundError, PermissionError, ValueError
-        If the file is missing, cannot be read, is damaged, is not a swiftem model, is of another kind or of a
-        later version; the message is one sentence.
+        If the file is missing, cannot be read, is damaged, is not a swiftem model, is of another kind or of
+        another version; the message is one sentence.
     """
-    target = Path(path)
-    parts = _read(target)
-    full = _header(target, parts)
-    if type(full["format"]) is not int or full["format"] > FORMAT:
-        raise ValueError(
-            f"{target} was written by swiftem {shown(full.get('swiftem'))}, whose files this version cannot "
-            "read."
-        )
-    if full["kind"] != kind:
-        raise ValueError(f"{target} holds a {shown(full['kind'])}, not a {kind}.")
-    if not isinstance(full["header"], dict):
-        raise ValueError(f"{target} is not a swiftem model, or is damaged.")
-    arrays = {}
-    try:
-        for name in sorted(set(parts) - {HEADER}):
-            arrays[name.removesuffix(".npy")] = read_array(parts.pop(name))
-    except MemoryError:
-        raise
-    except Exception:
-        raise ValueError(f"{target} is damaged: an array in it cannot be read.") from None
-    return full["header"], arrays
+    content = _read(Path(path))
+    if content["kind"] != kind:
+        raise ValueError(f"{path} holds a {shown(content['kind'])}, not a {kind}.")
+    return content["header"], content["arrays"]
 
 
-def _read(target: Path, only: str | None = None) -> dict[str, bytes]:
-    """Return the parts of a file, or one of them."""
+def _read(target: Path) -> dict[str, Any]:
+    """Return the content of a file, with its header as a dict."""
     if not target.is_file():
         raise FileNotFoundError(f"There is no file {target}.")
     try:
         with open(target, "rb") as file:
-            return read_parts(file, only)
+            content, _ = read_tree(file, FORMAT, largest_text=LARGEST_TEXT)
+            if file.read(1) or content["header"].nbytes > LARGEST_HEADER:
+                raise ValueError("it is too long")
+        header = json.loads(content["header"].tobytes())
+        arrays = {name: array for name, array in content["arrays"].items() if isinstance(array, np.ndarray)}
+        if not isinstance(header, dict):
+            raise TypeError("its header is of another type")
+        return {**content, "kind": content["kind"], "header": header, "arrays": arrays}
     except MemoryError:
         raise MemoryError(f"{target} needs more memory than is available") from None
     except OSError as error:
-        if error.errno is None:
-            raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
         raise type(error)(f"{target} cannot be read ({(error.strerror or str(error)).lower()}).") from None
-    except Exception:  # a damaged or foreign file may hold anything, and make the reader fail in any way
-        raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
-
-
-def _header(target: Path, parts: dict[str, bytes]) -> dict[str, Any]:
-    if HEADER not in parts:
-        raise ValueError(f"{target} is not a swiftem model: it has no header.")
-    try:
-        full = json.loads(parts[HEADER])
-    except (ValueError, RecursionError):
-        raise ValueError(f"{target} is not a swiftem model, or is damaged.") from None
-    if not isinstance(full, dict) or not {"format", "kind", "header"} <= set(full):
-        raise ValueError(f"{target} is not a swiftem model: its header is unknown.")
-    return full
+    except Exception as error:  # a damaged or foreign file may make the reader fail in any way
+        reason = str(error) if type(error) is ValueError else "its content cannot be read"
+        raise ValueError(
+            f"{target} is damaged, or not a model file of this version of swiftem ({reason})."
+        ) from None
 
 
 def shown(value: Any) -> str:
@@ -228,55 +197,3 @@ class Persistent:
 
         @classmethod
         def _from_file(cls, content: ModelContent) -> Self: ...
-
-
-HEADER = "header.json"
-LARGEST_HEADER = 16 << 20
-"""Maximum bytes of the header: JSON takes up to thirty times as much in memory."""
-LARGEST_DIRECTORY = 1 << 16
-"""Maximum bytes of the zip's directory, each entry of which takes a hundred or more in memory."""
-MOST_PARTS = 64
-END, END_64 = struct.Struct("<4s8xL6x"), struct.Struct("<4s36xQ8x")
-"""End record of a zip, and the additional one of a large zip: signature, and size of the directory."""
-LOCATOR = 20
-"""Bytes between the two."""
-
-
-def read_parts(file: BinaryIO, only: str | None = None) -> dict[str, bytes]:
-    """Return the parts by name, or just one of them; raises ValueError and others for invalid files.
-
-    At most the file's length is read, however often the file lists its parts and whatever lengths it claims.
-    """
-    size = file.seek(0, os.SEEK_END)
-    if _directory_size(file, size) > LARGEST_DIRECTORY:
-        raise ValueError("the list of its parts is too long")
-    with zipfile.ZipFile(file) as parts:
-        found = parts.infolist()
-        names = {info.filename for info in found}
-        if len(found) > MOST_PARTS or len(names) < len(found):
-            raise ValueError("parts are there twice, or too many")
-        if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in found):
-            raise ValueError("parts are never compressed or encrypted")
-        # Stored parts have two equal lengths; zipfile would allocate as much as the second says.
-        if sum(max(info.file_size, info.compress_size) for info in found) > size:
-            raise ValueError("parts are longer than the file")
-        if HEADER in names and parts.getinfo(HEADER).file_size > LARGEST_HEADER:
-            raise ValueError("the header is too long")
-        # Reading verifies the checksum.
-        return {name: parts.read(name) for name in names if only is None or name == only}
-
-
-def _directory_size(file: BinaryIO, size: int) -> int:
-    """Return the size of the zip's directory, which :mod:`zipfile` would read first."""
-    file.seek(max(0, size - END.size - (1 << 16) - LOCATOR - END_64.size))
-    tail = file.read()
-    place = len(tail) - END.size
-    if place < 0 or tail[place : place + 4] != b"PK\5\6" or tail[-2:] != b"\0\0":
-        place = tail.rfind(b"PK\5\6")
-    if place < 0 or place + END.size > len(tail):
-        raise ValueError("it is not a zip file")
-    length = int(END.unpack_from(tail, place)[1])
-    before = place - LOCATOR - END_64.size
-    if before >= 0 and tail[place - LOCATOR : place - LOCATOR + 4] == b"PK\6\7":
-        length = max(length, int(END_64.unpack_from(tail, before)[1]))
-    return length

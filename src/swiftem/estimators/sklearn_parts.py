@@ -85,7 +85,10 @@ CONSTRAINTS: dict[str, Any] = {
     "tol": [NOT_NEGATIVE],
     "batch_size": [StrOptions({"auto"}), AT_LEAST_ONE],
     "step_size": [
-        StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="right"), callable, HasMethods("resolve"),
+        StrOptions({"auto"}),
+        Interval(Real, 0.0, 1.0, closed="right"),
+        callable,
+        HasMethods("resolve"),
     ],
     "acceleration": [None, StrOptions(set(ACCELERATIONS))],
     "memory_limit": [None, str, AT_LEAST_ONE],
@@ -97,5 +100,5 @@ CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
     "verbose_interval": [AT_LEAST_ONE],
-}  # fmt: skip
+}
 """What all estimators accept, as scikit-learn's ``_parameter_constraints``."""

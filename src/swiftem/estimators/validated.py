@@ -15,26 +15,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from swiftem._checks import TOO_LARGE, refuse_columns, refuse_masked, shown, unmasked
-from swiftem._typing import Array
+from swiftem.core.checks import TOO_LARGE, refuse_columns, refuse_masked, shown, unmasked
+from swiftem.core.source import Source
+from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
 from swiftem.data.as_source import as_source, is_blocks
+from swiftem.data.blocks import BlockSource, is_one_shot
 from swiftem.data.foreign import in_numpy, is_planned
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.block_source import BlockSource, is_one_shot
-from swiftem.data.rows.npy_source import NpySource
-from swiftem.data.rows.open_source import are_paths
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.sample_weight import check_weights
-from swiftem.data.source import Source
-from swiftem.data.units.collections import parts_of
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.data.npy import NpySource
+from swiftem.data.open_source import are_paths
+from swiftem.data.stored import StoredSource
+from swiftem.data.units.source import UnitSource, parts_of
+from swiftem.data.weights import check_weights
 from swiftem.estimators.sklearn_parts import _check_sample_weight
-from swiftem.models.rows import spread_rows
+from swiftem.mixture.rows import spread_rows
 
 __all__ = [
-    "allows_missing", "blocks_of", "chunk_by_chunk", "in_memory", "is_stored", "open_rows", "read_weights",
-    "refuse_table", "say_spent", "some_rows", "validated",
-]  # fmt: skip
+    "allows_missing",
+    "blocks_of",
+    "chunk_by_chunk",
+    "in_memory",
+    "is_stored",
+    "open_rows",
+    "read_weights",
+    "refuse_table",
+    "some_rows",
+    "validated",
+]
 
 
 def allows_missing(estimator: Any) -> bool:
@@ -126,7 +133,7 @@ def chunk_by_chunk(
     method : str
         Name of a method of rows.
     X : Dask collection
-        As in :func:`swiftem.data.units.collections.units_of`.
+        As in :func:`swiftem.data.units.source.units_of`.
     columns : int
         Columns of the result; zero for one number per row.
     dtype : dtype, optional
@@ -148,15 +155,6 @@ def chunk_by_chunk(
         allow_unknown_chunksizes=True,
     )
     return found
-
-
-def say_spent(estimator: Any, source: Any) -> None:
-    """Print or log how the workers spent their time in a fit, if there are any."""
-    line = source.pool.spent() if hasattr(source, "pool") else ""
-    if line and estimator.verbose:
-        print(line)
-    elif line:
-        log.info(line)
 
 
 def _call(estimator: Any, method: str, rows: Any, columns: int, dtype: Any) -> Any:
@@ -194,7 +192,7 @@ def open_rows(X: Any, sample_weight: ArrayLike | None = None, *, allow_missing: 
         return NpySource(X, sample_weight=sample_weight, allow_missing=allow_missing)
     source = as_source(X, sample_weight, allow_missing=allow_missing)
     if not isinstance(source, StoredSource):  # user-defined
-        if hasattr(source, "n_words"):
+        if source.samples != "rows":
             raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
         source = BlockSource(_Again(source), allow_missing=allow_missing)
     if not source.tail:
@@ -246,9 +244,8 @@ def blocks_of(
 def in_memory(source: Source, index: Any) -> ArraySource:
     """Return rows by number as an array, with their weights if there are any."""
     batch = source.take(index)
-    weighted = source.is_weighted if isinstance(source, StoredSource) else source.weight is not None  # type: ignore[attr-defined]
-    allow_missing = getattr(source, "allow_missing", False)
-    return ArraySource(batch.y, batch.weight if weighted else None, allow_missing=allow_missing)
+    weight = batch.weight if source.is_weighted else None
+    return ArraySource(batch.y, weight, allow_missing=source.allow_missing)
 
 
 def some_rows(

@@ -13,16 +13,22 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.checkpoints.run_checkpoint import NoCheckpoint
-from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.core.checkpoint import NoCheckpoint
+from swiftem.core.process import DeferredInterrupt
+from swiftem.core.types import Array, Theta
+from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
-from swiftem.process import DeferredInterrupt
 
 __all__ = [
-    "History", "Moment", "NoStart", "StartWatch", "VerboseLines", "Watcher", "keeps_checkpoints",
+    "History",
+    "Moment",
+    "NoStart",
+    "StartWatch",
+    "VerboseLines",
+    "Watcher",
+    "keeps_checkpoints",
     "progress_bar",
-]  # fmt: skip
+]
 
 
 def progress_bar(console: Any = None) -> Any:
@@ -77,9 +83,15 @@ class Watcher:
     """
 
     def __init__(
-        self, estimator: Any, n_starts: int, X: Any, y: Any = None, sample_weight: Any = None,
-        most_looks: int | None = None, at_once: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        estimator: Any,
+        n_starts: int,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        most_looks: int | None = None,
+        at_once: bool = True,
+    ) -> None:
         self.estimator, self.n_starts, self.most_looks = estimator, n_starts, most_looks
         self.at_once = at_once
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}

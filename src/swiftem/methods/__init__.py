@@ -3,13 +3,14 @@
 from dataclasses import fields
 from typing import Any
 
+from swiftem.core.method import EStep, Method, Update
 from swiftem.methods.accelerated import Accelerated
 from swiftem.methods.acceleration import Squarem
 from swiftem.methods.anderson import Anderson
+from swiftem.methods.averaged import Averaged
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM
 from swiftem.methods.incremental_em import IncrementalEM
-from swiftem.methods.method import EStep, Method, Update
 from swiftem.methods.online_em import OnlineEM
 from swiftem.methods.opt_fiem import OptFIEM
 from swiftem.methods.spider_em import SpiderEM
@@ -20,6 +21,7 @@ __all__ = [
     "METHODS",
     "Accelerated",
     "Anderson",
+    "Averaged",
     "EStep",
     "FastIncrementalEM",
     "IncrementalEM",

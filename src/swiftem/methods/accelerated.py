@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from swiftem._checks import check_choice, shown
-from swiftem._typing import Array, Index, Theta
+from swiftem.core.checks import check_choice, shown
+from swiftem.core.method import EStep, Method
+from swiftem.core.types import Array, Index, Theta
 from swiftem.methods.acceleration import Acceleration, Squarem
 from swiftem.methods.anderson import Anderson
-from swiftem.methods.method import EStep, Method
 
 __all__ = ["ACCELERATIONS", "Accelerated", "AcceleratedState"]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 
 __all__ = ["SLACK", "Acceleration", "Space", "Squarem", "SquaremState", "inner", "is_worse", "slower"]
 
@@ -161,9 +161,13 @@ class Squarem(Acceleration):
         """Return the state after a pass."""
         if is_worse(state, s, objective, space):
             return state._replace(
-                point=state.kept, chain=_chain(state.kept), length=1, leaps=False,
-                largest=max(1.0, state.largest / 2.0), rate=inf,
-            )  # fmt: skip
+                point=state.kept,
+                chain=_chain(state.kept),
+                length=1,
+                leaps=False,
+                largest=max(1.0, state.largest / 2.0),
+                rate=inf,
+            )
         chain = _chain(*state.chain[: state.length], s)
         state = state._replace(
             point=s, kept=s, chain=chain, length=state.length + 1, leaps=False, objective=objective, rate=inf

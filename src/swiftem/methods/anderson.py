@@ -25,8 +25,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_int
-from swiftem._typing import Array
+from swiftem.core.checks import check_int
+from swiftem.core.types import Array
 from swiftem.methods.acceleration import FACTOR, FIRST, Acceleration, Space, inner, is_worse, slower
 
 __all__ = ["Anderson", "AndersonState"]
@@ -118,9 +118,15 @@ class Anderson(Acceleration):
             degree = max(LEAST_DEGREE, state.degree - LOWER)
             largest = max(1.0, state.largest / 2.0) if state.turned else state.largest
             return state._replace(
-                point=state.kept, known=1, pairs=0, leaps=False, turned=0.0, degree=degree, largest=largest,
+                point=state.kept,
+                known=1,
+                pairs=0,
+                leaps=False,
+                turned=0.0,
+                degree=degree,
+                largest=largest,
                 rate=inf,
-            )  # fmt: skip
+            )
         if state.turned >= state.largest:
             state = state._replace(largest=FACTOR * state.largest)
         scale = space.scale(s)
@@ -171,9 +177,10 @@ def _leap(state: AndersonState, s: Array, scale: Array) -> tuple[Array | None, f
     moves, changes = state.moves[-state.pairs :], state.changes[-state.pairs :]
     scaled, f = changes * scale, state.f * scale
     beta = _damped(
-        np.einsum("iq,jq->ij", scaled, scaled), np.einsum("iq,q->i", scaled, f),
+        np.einsum("iq,jq->ij", scaled, scaled),
+        np.einsum("iq,q->i", scaled, f),
         1.0 / (1.0 + A ** (KAPPA - state.degree)),
-    )  # fmt: skip
+    )
     if beta is None:
         return None, 0.0
     far = s - np.einsum("i,iq->q", beta, moves + changes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method
+from swiftem.core.method import EStep, Method
+from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["EM", "EMState"]
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order, Update
-from swiftem.schedules import StepSize, sample_size
+from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["FastIncrementalEM", "FastIncrementalEMState"]
 
@@ -62,10 +62,7 @@ class FastIncrementalEM(Method):
     order: Order = "iid"
 
     name: ClassVar[str] = "fiem"
-    index_streams: ClassVar[Literal[0, 1, 2]] = 2
-    access: ClassVar[Literal["sequential", "random"]] = "random"
-    remembers: ClassVar[bool] = True
-    update: ClassVar[Update | None] = Update(reference="memory", centre="memory", renewed_by="other")
+    update: ClassVar[Update | None] = Update(reference="memory", renewed_by="other")
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> FastIncrementalEMState:
         """Return the first pass as centre and memory."""

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order, Update
+from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["IncrementalEM", "IncrementalEMState"]
 
@@ -53,9 +53,7 @@ class IncrementalEM(Method):
     order: Order = "iid"
 
     name: ClassVar[str] = "iem"
-    access: ClassVar[Literal["sequential", "random"]] = "random"
-    remembers: ClassVar[bool] = True
-    update: ClassVar[Update | None] = Update(reference="memory", centre="memory", renewed_by="drawn")
+    update: ClassVar[Update | None] = Update(reference="memory", renewed_by="drawn")
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> IncrementalEMState:
         """Return the first pass as centre and memory."""

@@ -7,13 +7,19 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_choice, check_real
-from swiftem._typing import Array, Index, Theta
-from swiftem.data.source import Batch
-from swiftem.methods.method import EStep, Method, Order, Update, learn
-from swiftem.schedules import StepSize, sample_size
+from swiftem.core.checks import check_choice, check_real
+from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["OptFIEM", "OptFIEMState"]
+
+RATE = 0.01
+"""Share of the newest sample in the averages behind λ."""
+
+LARGEST = 2.0
+"""Largest coefficient λ that is learned."""
 
 
 class OptFIEMState(NamedTuple):
@@ -85,14 +91,16 @@ class OptFIEM(Method):
             check_real("correction", self.correction, minimum=0.0, maximum=1.0)
 
     @property
-    def update(self) -> Update:  # type: ignore[override]  # it depends on λ
-        """The update of fiEM, with λ."""
-        return Update("memory", "memory", "other", self.correction)
+    def update(self) -> Update | None:  # type: ignore[override]  # it depends on λ
+        """The update of fiEM if λ is given; None if it is learned, so that :meth:`proxy` runs."""
+        return None if isinstance(self.correction, str) else Update("memory", "other", self.correction)
 
     def init(self, theta: Theta, s: Array, memory: Array | None) -> OptFIEMState:
         """Return the first pass as centre and memory, and λ = 1: the memory is at θ itself."""
         assert memory is not None
-        return OptFIEMState(s, memory, np.array([0.0, 0.0, self.update.fixed]))
+        return OptFIEMState(
+            s, memory, np.array([0.0, 0.0, 1.0 if isinstance(self.correction, str) else self.correction])
+        )
 
     def proxy(
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: OptFIEMState, e_step: EStep
@@ -103,7 +111,7 @@ class OptFIEM(Method):
         rows_i, rows_j = e_step.rows(batch_i, theta), e_step.rows(batch_j, theta).astype(state.memory.dtype)
         old_i, moments = state.memory[i].astype(np.float64), state.moments
         proxy = moments[2] * state.centre + e_step.mean(batch_i, rows_i - moments[2] * old_i)
-        if self.update.is_optimal:
+        if self.correction == "optimal":
             first = Batch(batch_i.y[:1], batch_i.weight[:1], batch_i.index[:1])
             new, old = (e_step.mean(first, rows[:1]) - state.centre for rows in (rows_i, old_i))
             moments = learn(moments, new, old)
@@ -111,3 +119,26 @@ class OptFIEM(Method):
         centre = state.centre + e_step.share(batch_j, change)
         state.memory[j] = rows_j
         return proxy, OptFIEMState(centre, state.memory, moments)
+
+
+def learn(moments: Array, new: Array, old: Array) -> Array:
+    r"""Return the running averages after one more sample, and from them λ.
+
+    :math:`\lambda^* = \mathrm{tr\,Cov}(x, m) / \mathrm{tr\,Var}(m)`, where x and m are the statistics of a
+    random sample now and in memory, minimises the variance of :math:`\lambda C + x - \lambda m`, as C is the
+    mean of m. Averages of :math:`\langle x - C, m - C\rangle` and :math:`\|m - C\|^2` estimate it.
+
+    Parameters
+    ----------
+    moments : ndarray, shape (3,)
+        Averages of the two products, and λ.
+    new, old : ndarray, shape (q,)
+        x − C and m − C of the sample.
+
+    >>> learn(np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    array([0.02, 0.04, 0.5 ])
+    """
+    covariance = moments[0] + RATE * (float(new @ old) - moments[0])
+    variance = moments[1] + RATE * (float(old @ old) - moments[1])
+    coefficient = moments[2] if not variance > 0 else min(max(covariance / variance, 0.0), LARGEST)
+    return np.array([covariance, variance, coefficient])

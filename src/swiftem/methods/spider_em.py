@@ -11,10 +11,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_choice, check_int
-from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order, Update
-from swiftem.schedules import StepSize, sample_size
+from swiftem.core.checks import check_choice, check_int
+from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["SpiderEM", "SpiderEMState"]
 
@@ -86,7 +86,7 @@ class SpiderEM(Method):
     order: Order = "iid"
 
     name: ClassVar[str] = "spider"
-    update: ClassVar[Update | None] = Update(reference="previous", centre="proxy")
+    update: ClassVar[Update | None] = Update(reference="previous")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,9 +126,12 @@ class SpiderEM(Method):
         """
         root = isqrt(check_int("n", n, minimum=1) - 1) + 1  # √n, rounded up
         return cls(
-            step_size=step_size, batch_size=root, epoch_length=-(-n // root), renewals=renewals,
+            step_size=step_size,
+            batch_size=root,
+            epoch_length=-(-n // root),
+            renewals=renewals,
             renewal_seed=renewal_seed,
-        )  # fmt: skip
+        )
 
     def renewal(self, k: int, n: int) -> int:
         """Return the first iteration from k on that begins with a full pass; iteration 0 does."""

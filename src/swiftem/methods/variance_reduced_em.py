@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from swiftem._typing import Array, Index, Theta
-from swiftem.methods.method import EStep, Method, Order, Update
-from swiftem.schedules import StepSize, sample_size
+from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["VarianceReducedEM", "VarianceReducedEMState"]
 
@@ -56,7 +56,7 @@ class VarianceReducedEM(Method):
     order: Order = "iid"
 
     name: ClassVar[str] = "sem-vr"
-    update: ClassVar[Update | None] = Update(reference="anchor", centre="anchor")
+    update: ClassVar[Update | None] = Update(reference="anchor")
 
     def renewal(self, k: int, n: int) -> int:
         """Return the first multiple of m that is at least k."""

@@ -1,12 +1,12 @@
 """The models: one per file."""
 
-from swiftem.models.exponential_family import ExponentialFamilyModel, FunctionModel
-from swiftem.models.gaussian_mixture import GaussianMixtureModel, GaussianMixtureTheta
-from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
-from swiftem.models.mixture import MixtureModel, MixtureStatistics, MixtureTheta
-from swiftem.models.model import BoundModel, Model
-from swiftem.models.normal_inverse_wishart import NormalInverseWishart
-from swiftem.models.plsa import PLSAModel, PLSATheta
+from swiftem.core.model import BoundModel, Model
+from swiftem.functions.model import ExponentialFamilyModel, FunctionModel
+from swiftem.mixture.gaussian_model import GaussianMixtureModel
+from swiftem.mixture.model import MixtureModel, MixtureStatistics, MixtureTheta
+from swiftem.mixture.prior import NormalInverseWishart
+from swiftem.mixture.theta import GaussianMixtureTheta, GaussianStatistics, GaussianTheta
+from swiftem.topics.tokens import PLSAModel, PLSATheta
 
 __all__ = [
     "MODELS",

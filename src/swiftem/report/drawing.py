@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from swiftem.files.durable import replacing, write_atomically
+from swiftem.core.files import replacing, write_atomically
 from swiftem.report.numbers import power_of_ten
 from swiftem.report.section import Panel, Picture
 
@@ -76,9 +76,14 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
     for place, share in spread(shares, LABEL_GAP).items():
         _, text, colour = ends[place]
         axes.annotate(
-            text, xy=(1.02, share), xycoords="axes fraction", color=colour, fontweight="bold", va="center",
+            text,
+            xy=(1.02, share),
+            xycoords="axes fraction",
+            color=colour,
+            fontweight="bold",
+            va="center",
             annotation_clip=False,
-        )  # fmt: skip
+        )
 
 
 def spread(heights: Mapping[Key, float], gap: float) -> dict[Key, float]:

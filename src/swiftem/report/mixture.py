@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.report.drawing import new_axes, plain_axes
 from swiftem.report.numbers import style_of
 
@@ -70,10 +70,16 @@ def draw_history(history: Iterable[Moment], axes: Any = None) -> Any:
         style = style_of(run[0].method)
         points = [*before, *run]
         axes.plot(
-            [moment.passes for moment in points], [-moment.objective for moment in points], style.line,
-            color=style.colour, linewidth=2, marker="o", markersize=size, markevery=(len(before), 1),
+            [moment.passes for moment in points],
+            [-moment.objective for moment in points],
+            style.line,
+            color=style.colour,
+            linewidth=2,
+            marker="o",
+            markersize=size,
+            markevery=(len(before), 1),
             label=_once(axes, style.label + (", at first" if number == 0 and len(runs) > 1 else "")),
-        )  # fmt: skip
+        )
         before = run[-1:]
     if len(runs) > 1:
         axes.axvspan(0, runs[0][-1].passes, color=style_of(runs[0][0].method).colour, alpha=0.12, linewidth=0)
@@ -82,8 +88,14 @@ def draw_history(history: Iterable[Moment], axes: Any = None) -> Any:
     if moments:
         axes.legend(loc="best", frameon=False)
     else:
-        axes.text(0.5, 0.5, "no history: the model was given, not fitted", transform=axes.transAxes,
-                  ha="center", **NOTE)  # fmt: skip
+        axes.text(
+            0.5,
+            0.5,
+            "no history: the model was given, not fitted",
+            transform=axes.transAxes,
+            ha="center",
+            **NOTE,
+        )
     return axes
 
 
@@ -102,15 +114,23 @@ def _mark_rejected(axes: Any, runs: Sequence[Sequence[Moment]]) -> None:
         total += int(counts[-1])
     if total:
         axes.plot(
-            when, np.full(len(when), 0.03), "x", color="#555555", transform=axes.get_xaxis_transform(),
+            when,
+            np.full(len(when), 0.03),
+            "x",
+            color="#555555",
+            transform=axes.get_xaxis_transform(),
             label=f"{total:,} step{'s' if total > 1 else ''} rejected",
-        )  # fmt: skip
+        )
 
 
 def draw_mixture(
-    weights: ArrayLike, means: ArrayLike, covariances: ArrayLike, X: ArrayLike | None = None,
-    axes: Any = None, names: Sequence[str] | None = None,
-) -> Any:  # fmt: skip
+    weights: ArrayLike,
+    means: ArrayLike,
+    covariances: ArrayLike,
+    X: ArrayLike | None = None,
+    axes: Any = None,
+    names: Sequence[str] | None = None,
+) -> Any:
     """Plot a mixture of two columns: ellipses at one and two standard deviations, with component numbers.
 
     Parameters
@@ -158,9 +178,19 @@ def draw_mixture(
 
         # As an artist, not by plot(): a single outlier must not determine the limits.
         axes.add_artist(
-            Line2D(rows[:, 0], rows[:, 1], linestyle="", marker="o", color="#9A9A9A", markersize=2.5,
-                   markeredgewidth=0, alpha=0.55, zorder=1.5, rasterized=True)
-        )  # fmt: skip
+            Line2D(
+                rows[:, 0],
+                rows[:, 1],
+                linestyle="",
+                marker="o",
+                color="#9A9A9A",
+                markersize=2.5,
+                markeredgewidth=0,
+                alpha=0.55,
+                zorder=1.5,
+                rasterized=True,
+            )
+        )
         note = f"{note}; {said}"
         corners.append(np.quantile(rows, [0.001, 0.999], axis=0))
     for number in np.argsort(-weight, kind="stable"):
@@ -199,8 +229,16 @@ def _ellipses(axes: Any, number: int, mean: Array, covariance: Array, colour: st
             Ellipse(centre, *size, angle=angle, fill=False, edgecolor=colour, linewidth=line, zorder=3)
         )
     halo = [withStroke(linewidth=3, foreground="white")]
-    axes.text(*mean, str(number), color=colour, fontweight="bold", ha="center", va="center", zorder=4,
-              path_effects=halo)  # fmt: skip
+    axes.text(
+        *mean,
+        str(number),
+        color=colour,
+        fontweight="bold",
+        ha="center",
+        va="center",
+        zorder=4,
+        path_effects=halo,
+    )
     reach = 2.0 * np.sqrt(np.diagonal(covariance))
     return np.array([mean - reach, mean + reach])
 
@@ -244,15 +282,35 @@ def draw_criterion(
     for number, (kind, line) in enumerate(values.items()):
         colour, marker = KINDS.get(kind, (COLOURS[number % len(COLOURS)], "o"))
         counts = sorted(line)
-        axes.plot(counts, [line[count] for count in counts], "-", color=colour, linewidth=1.8, marker=marker,
-                  markersize=5, label=kind)  # fmt: skip
+        axes.plot(
+            counts,
+            [line[count] for count in counts],
+            "-",
+            color=colour,
+            linewidth=1.8,
+            marker=marker,
+            markersize=5,
+            label=kind,
+        )
     kind, count = best
-    axes.plot([count], [values[kind][count]], "o", markersize=15, markerfacecolor="none",
-              markeredgecolor="black", markeredgewidth=1.6)  # fmt: skip
+    axes.plot(
+        [count],
+        [values[kind][count]],
+        "o",
+        markersize=15,
+        markerfacecolor="none",
+        markeredgecolor="black",
+        markeredgewidth=1.6,
+    )
     axes.annotate(
-        f"best: {kind}, {count}", xy=(count, values[kind][count]), xytext=(0, -12),
-        textcoords="offset points", ha="center", va="top", fontweight="bold",
-    )  # fmt: skip
+        f"best: {kind}, {count}",
+        xy=(count, values[kind][count]),
+        xytext=(0, -12),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontweight="bold",
+    )
     axes.margins(y=0.14)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)

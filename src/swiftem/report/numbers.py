@@ -8,9 +8,22 @@ from typing import Any, NamedTuple
 from swiftem.methods import METHODS
 
 __all__ = [
-    "OTHER", "STYLES", "Style", "counted", "criterion_text", "likelihood", "mean_text", "passes_text",
-    "power_of_ten", "seconds_text", "share_text", "short", "signed", "style_of", "times",
-]  # fmt: skip
+    "OTHER",
+    "STYLES",
+    "Style",
+    "counted",
+    "criterion_text",
+    "likelihood",
+    "mean_text",
+    "passes_text",
+    "power_of_ten",
+    "seconds_text",
+    "share_text",
+    "short",
+    "signed",
+    "style_of",
+    "times",
+]
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -128,9 +141,15 @@ STYLES: dict[str, Style] = {
 """By the name that users write."""
 
 LATER = (
-    ("#56B4E9", "-"), ("#B8A000", "-."), ("#4B5320", ":"), ("#8C1C13", "--"), ("#332288", "-."),
-    ("#A6761D", ":"), ("#2E8B8B", "--"), ("#AA4499", "-"),
-)  # fmt: skip
+    ("#56B4E9", "-"),
+    ("#B8A000", "-."),
+    ("#4B5320", ":"),
+    ("#8C1C13", "--"),
+    ("#332288", "-."),
+    ("#A6761D", ":"),
+    ("#2E8B8B", "--"),
+    ("#AA4499", "-"),
+)
 """Colours and lines of the library's methods that are not in the paper, in their order."""
 OTHER = "#777777"
 """Colour of a method that is not the library's."""

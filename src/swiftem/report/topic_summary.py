@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.data.documents.counts import CorpusCounts
 
 __all__ = ["Topic", "TopicSummary", "summarise_topics"]
 
@@ -96,8 +96,8 @@ def summarise_topics(
     Examples
     --------
     >>> import swiftem
-    >>> from swiftem.data.documents.read_corpus import count_texts
-    >>> from swiftem.data.documents.corpus_counts import Texts
+    >>> from swiftem.data.documents.corpus import count_texts
+    >>> from swiftem.data.documents.counts import Texts
     >>> corpus = count_texts(Texts(["rice maize rice", "fish pond fish"] * 3, list("abcdef"), []))
     >>> model = swiftem.PLSA(2, random_state=0).fit(corpus.counts)
     >>> summary = summarise_topics(model, corpus, n_words=1)

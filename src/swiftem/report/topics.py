@@ -19,8 +19,16 @@ from swiftem.report.topic_summary import TopicSummary
 __all__ = ["topics_page"]
 
 SCRIPTS = (
-    "data.js", "dom.js", "map.js", "list.js", "detail.js", "parts.js", "names.js", "search.js", "main.js",
-)  # fmt: skip
+    "data.js",
+    "dom.js",
+    "map.js",
+    "list.js",
+    "detail.js",
+    "parts.js",
+    "names.js",
+    "search.js",
+    "main.js",
+)
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; base-uri 'none'; "
     "form-action 'none'"

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._typing import Array
-from swiftem.algorithm import run
+from swiftem._run import run
+from swiftem.core.types import Array
 from swiftem.data.as_source import as_source
 from swiftem.methods import EM
-from swiftem.models.families import Family, Params
-from swiftem.models.mixture import MixtureModel
+from swiftem.mixture.families import Family, Params
+from swiftem.mixture.model import MixtureModel
 from swiftem.testing.check_model import check_model
 from swiftem.testing.compare import assert_pickles, require
 

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Theta
-from swiftem.algorithm import objective, run
+from swiftem._run import objective, run
+from swiftem.core.compute import Compute
+from swiftem.core.draws import SeededDraws, read_seed
+from swiftem.core.method import declared
+from swiftem.core.types import Theta
 from swiftem.data.as_source import as_source
-from swiftem.data.documents.token_source import TokenSource
-from swiftem.data.draws import SeededDraws, read_seed
-from swiftem.engine.expectation import Expectation
+from swiftem.data.documents.tokens import TokenSource
 from swiftem.methods import Method
-from swiftem.methods.method import declared
 from swiftem.models import GaussianMixtureModel, Model, PLSAModel
 from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
 
@@ -21,9 +21,11 @@ __all__ = ["Problem", "check_method", "small_problems"]
 
 
 FIELDS: dict[str, tuple[str, ...]] = {
-    "none": (), "anchor": ("anchor", "centre"), "previous": ("anchor", "centre"),
+    "none": (),
+    "anchor": ("anchor", "centre"),
+    "previous": ("anchor", "centre"),
     "memory": ("memory", "centre"),
-}  # fmt: skip
+}
 """Fields of a state by the reference of the update."""
 
 
@@ -102,17 +104,17 @@ def check_renewals(method: Method) -> None:
 def check_one_step(method: Method, problem: Problem) -> None:
     """A step writes only to its state, and the state is a NamedTuple."""
     source = as_source(problem.data)
-    e_step = Expectation(problem.model.bind(source), source)
+    e_step = Compute(problem.model.bind(source), source)
     theta = freeze(problem.theta0)
     s, memory = e_step.remember(theta)
     state = method.init(theta, freeze(s), memory if method.remembers else None)
     update = declared(method)
-    named = () if update is None else FIELDS[update.reference] + ("moments",) * update.is_optimal
+    named = () if update is None else FIELDS[update.reference]
     require(
         set(named) <= set(getattr(state, "_fields", named)),
         f"the state must have the fields of the update, {', '.join(named)}, got {type(state).__name__}.",
     )
-    draws = SeededDraws(read_seed(0), source.n, method.drawn, method.orders)
+    draws = SeededDraws(read_seed(0), source.n, method.batch_size, method.orders)
     for k in range(3):
         state_type = type(state)
         require(
@@ -137,11 +139,9 @@ def check_one_step(method: Method, problem: Problem) -> None:
 
 def check_full_batch(method: Method, problem: Problem) -> None:
     r"""With full batches the proxy is exact, :math:`S^{(k+1)} = \bar s(\theta^{(k)})`: the method is EM."""
-    if method.largest_batch is not None:
-        return  # its batches are a part of the draws
     source = as_source(problem.data)
     bound = problem.model.bind(source)
-    e_step = Expectation(bound, source)
+    e_step = Compute(bound, source)
     theta = problem.theta0
     s, memory = e_step.remember(theta)
     state = method.init(theta, s, memory if method.remembers else None)
@@ -170,9 +170,15 @@ def check_seed_and_resume(method: Method, problem: Problem) -> None:
     first = run(problem.model, problem.data, method, n_iter=cut, **start)
     for attempt in ("", " a second time"):
         rest = run(
-            problem.model, problem.data, method, n_iter=n_iter - cut, record_every=1,
-            theta0=first.theta, s0=first.s, state=first.state,
-        )  # fmt: skip
+            problem.model,
+            problem.data,
+            method,
+            n_iter=n_iter - cut,
+            record_every=1,
+            theta0=first.theta,
+            s0=first.s,
+            state=first.state,
+        )
         assert_same_path(rest, whole, 0.0, f"a run that is resumed{attempt} must continue exactly")
         require(rest.passes == whole.passes, "a resumed run must continue the count of passes.")
 
@@ -185,11 +191,18 @@ def check_compiled(method: Method, problem: Problem) -> None:
     for given in (None, weight) if problem.name == "mixture" else (None,):
         compiled, plain = (
             run(
-                problem.model, problem.data, method, n_iter=24, record_every=1, theta0=problem.theta0, seed=3,
-                sample_weight=given, kernels=kernels,
+                problem.model,
+                problem.data,
+                method,
+                n_iter=24,
+                record_every=1,
+                theta0=problem.theta0,
+                seed=3,
+                sample_weight=given,
+                kernels=kernels,
             )
             for kernels in ("auto", "reference")
-        )  # fmt: skip
+        )
         assert_same_path(compiled, plain, 1e-7, "update must declare what proxy computes")
         require(compiled.passes == plain.passes, "update must declare the evaluations of proxy.")
 

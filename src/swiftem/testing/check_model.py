@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.algorithm import run
+from swiftem._run import run
+from swiftem.core.compute import Compute
+from swiftem.core.model import BoundModel, Model
+from swiftem.core.source import Batch, Source
+from swiftem.core.types import Array, Theta
 from swiftem.data.as_source import as_source
-from swiftem.data.source import Batch, Source
-from swiftem.engine.expectation import Expectation
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
-from swiftem.models.model import BoundModel, Model
 from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
 
 __all__ = ["check_model"]
@@ -127,7 +127,7 @@ def check_statistics(bound: BoundModel, batch: Batch, theta: Theta) -> None:
 
 def check_m_step(bound: BoundModel, source: Source, theta: Theta) -> None:
     """The M-step exists at every mean of statistics, is a function of s, and returns new arrays."""
-    s = Expectation(bound, source).full(theta)
+    s = Compute(bound, source).full(theta)
     require(bound.in_domain(freeze(s)), "in_domain must hold for the statistics of a full pass.")
     once, again = bound.m_step(freeze(s)), bound.m_step(s)
     require(np.isfinite(flatten(once)).all(), "m_step must return finite numbers.")
@@ -143,7 +143,7 @@ def check_em_descends(model: Model, data: Any, theta: Theta) -> None:
     """EM never increases the objective: E-step, M-step, penalty and log-likelihood match."""
     path = run(model, data, EM(), theta0=theta, n_iter=20, record_every=1).path
     source = as_source(data)
-    e_step = Expectation(model.bind(source), source)
+    e_step = Compute(model.bind(source), source)
     values = [e_step.objective(iterate.theta) for iterate in path]
     for k, (before, after) in enumerate(pairwise(values)):
         require(
@@ -160,7 +160,7 @@ def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: T
     not converged after a while, nothing is checked.
     """
     bound = model.bind(source)
-    e_step = Expectation(bound, source)
+    e_step = Compute(bound, source)
     rest = run(model, data, EM(), theta0=theta, n_iter=250)
     for _ in range(19):
         if np.abs(rest.s - e_step.full(rest.theta)).max() <= 1e-12:
@@ -201,9 +201,14 @@ def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: i
     for method in full:
         draws = [everything] * method.index_streams
         result = run(
-            model, data, method, theta0=theta, n_iter=n_iter, record_every=1,
+            model,
+            data,
+            method,
+            theta0=theta,
+            n_iter=n_iter,
+            record_every=1,
             draws=draws[0] if len(draws) == 1 else draws,
-        )  # fmt: skip
+        )
         assert_same_path(result, em, 1e-7, f"{method.name} with full batches and step 1 must be em")
         assert_pickles(result.state, f"the state of {method.name}")
     for method in (OnlineEM(), IncrementalEM(), VarianceReducedEM(), FastIncrementalEM()):
@@ -234,7 +239,13 @@ def check_constant_weights(model: Model, data: Any, source: Source, theta: Theta
     units = getattr(source, "n_documents", source.n) if hasattr(data, "tocsr") else source.n
     plain = run(model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10)
     doubled = run(
-        model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10,
+        model,
+        data,
+        IncrementalEM(),
+        theta0=theta,
+        n_iter=20,
+        seed=seed,
+        record_every=10,
         sample_weight=np.full(units, 2.0),
-    )  # fmt: skip
+    )
     assert_same_path(doubled, plain, 1e-9, "doubling all weights must change nothing")

@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.source import Source
+from swiftem.core.source import Batch, Source
+from swiftem.data.stored import StoredSource
 from swiftem.testing.compare import require
 
 __all__ = ["check_source"]
-
-
-MEMBERS = ("n", "total_weight", "access", "take", "blocks", "fingerprint")
-STORED = (*MEMBERS, "dtype", "tail", "is_weighted", "layout", "allow_missing", "found")
-ARRAY = (*MEMBERS, "y", "weight", "like", "allow_missing", "found")
 
 
 def check_source(source: Source, y: Any = None) -> None:
@@ -32,10 +26,11 @@ def check_source(source: Source, y: Any = None) -> None:
 
     Notes
     -----
-    The requirements: ``n``, ``total_weight`` and ``access``; blocks that cover all samples in order, at most
-    ``rows`` at a time, the same in every pass; positive weights with the right sum; ``take`` that returns
-    the same samples as the blocks, also for repeated indices, if access is random; a constant fingerprint.
-    For a stored source also that blocks have the exact size, and that its layout covers all samples.
+    The requirements: the members of :class:`swiftem.data.Source`; blocks that cover all samples in order, at
+    most ``rows`` at a time, the same in every pass; positive weights with the right sum; ``take`` that
+    returns the same samples as the blocks, also for repeated indices, if access is random; a constant
+    fingerprint. For a stored source also that blocks have the exact size, and that its layout covers all
+    samples.
 
     Examples
     --------
@@ -43,40 +38,72 @@ def check_source(source: Source, y: Any = None) -> None:
     >>> from swiftem.testing import check_source
     >>> check_source(ArraySource([[1.0], [2.0], [3.0]]), [[1.0], [2.0], [3.0]])
     """
-    wanted: tuple[str, ...] = MEMBERS
-    if isinstance(source, StoredSource | ArraySource):
-        wanted = STORED if isinstance(source, StoredSource) else ARRAY
-    missing = [name for name in wanted if not hasattr(source, name)]
-    require(
-        not missing, f"{type(source).__name__} must have {', '.join(missing)}: see help(swiftem.data.Source)."
-    )
+    require(isinstance(source, Source), f"{type(source).__name__} must derive from swiftem.data.Source.")
+    if isinstance(source, StoredSource):
+        missing = [name for name in ("dtype", "tail") if not hasattr(source, name)]
+        require(not missing, f"{type(source).__name__} must have {', '.join(missing)}.")
     require(source.access in ("random", "sequential"), f"access must be named, got {source.access!r}.")
     n = source.n
     require(n >= 1, f"a source must have at least one sample, got n = {n}.")
-    whole, weight = _check_blocks(source, n)
+    samples, weight = _check_blocks(source, n)
     if y is not None:
         expected = np.asarray(y)
         require(
-            whole.shape == expected.shape and np.array_equal(whole, expected.astype(whole.dtype)),
+            samples.shape == expected.shape and np.array_equal(samples, expected.astype(samples.dtype)),
             "blocks must return the given samples.",
         )
+    _check_weights(source, weight)
+    if source.access == "random" or isinstance(source, StoredSource):
+        _check_take(source, samples, weight)
+    require(source.fingerprint() == source.fingerprint(), "the fingerprint must stay the same.")
+    _check_members(source, samples)
+
+
+def _check_members(source: Source, samples: NDArray[Any]) -> None:
+    """Check what the library asks of a source besides its samples."""
+    name = type(source).__name__
+    require(source.facts is source.facts, f"facts of {name} must be one dictionary.")
+    needed = source.bytes_needed(2, 2)
+    require(isinstance(needed, int) and needed >= 0, f"bytes_needed must be a number of bytes, got {needed}.")
+    require(
+        source.samples in ("rows", "tokens", "documents"),
+        f"samples must be named, got {source.samples!r}.",
+    )
+    require(
+        (source.n_words > 0) == (source.samples != "rows"),
+        f"{name} must have a number of words if samples are tokens or documents, got {source.n_words}.",
+    )
+    require(isinstance(source.allow_missing, bool), f"allow_missing of {name} must be True or False.")
+    if samples.dtype.kind == "f" and not source.allow_missing:
+        require(np.isfinite(samples).all(), f"{name} must allow missing cells, or have none.")
+    width = samples.shape[1] if samples.ndim == 2 else 1
+    require(
+        not source.names or samples.dtype.kind != "f" or len(source.names) == width,
+        f"{name} must have a name for each column, or none, got {len(source.names)} for {width}.",
+    )
+    if source.layout is not None:
+        edges = source.layout.edges
+        require(
+            edges[0] == 0 and edges[-1] == source.n, f"the layout must go from 0 to {source.n}, got {edges}."
+        )
+        require((np.diff(edges) > 0).all(), "the blocks of the layout must have samples.")
+
+
+def _check_weights(source: Source, weight: NDArray[Any]) -> None:
     require((weight > 0).all(), "weights must be positive: samples of weight zero must be left out.")
     require(
         abs(float(weight.sum()) - source.total_weight) <= 1e-9 * source.total_weight,
         f"total_weight must be the sum of the weights, {weight.sum()}, got {source.total_weight}.",
     )
-    if source.access == "random" or isinstance(source, StoredSource):
-        _check_take(source, whole, weight)
-    require(source.fingerprint() == source.fingerprint(), "the fingerprint must stay the same.")
-    if isinstance(source, StoredSource):
-        edges = source.layout.edges
-        require(edges[0] == 0 and edges[-1] == n, f"the layout must go from 0 to {n}, got {edges}.")
-        require((np.diff(edges) > 0).all(), "the blocks of the layout must have samples.")
+    if source.weight is not None:
+        require(np.array_equal(source.weight, weight), "weight must have the weights of the blocks.")
+    elif not source.is_weighted:
+        require((weight == 1.0).all(), "is_weighted must be True for weights other than one.")
 
 
 def _check_blocks(source: Source, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return all samples and weights, read twice in blocks of different size."""
-    found: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    passes: list[tuple[NDArray[Any], NDArray[Any]]] = []
     for rows in (max(1, n // 3), n + 1):
         batches = list(source.blocks(rows))
         require(bool(batches), "blocks must yield something.")
@@ -85,7 +112,7 @@ def _check_blocks(source: Source, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
             np.array_equal(index, np.arange(n)), f"blocks({rows}) must cover samples 0 to {n - 1} in order."
         )
         for batch in batches:
-            sizes = len(batch.y), len(batch.weight), len(batch.index)
+            sizes = len(samples_of(batch)), len(batch.weight), len(batch.index)
             require(
                 len(set(sizes)) == 1, f"y, weight and index of a batch must have one length, got {sizes}."
             )
@@ -95,10 +122,11 @@ def _check_blocks(source: Source, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
                 all(len(batch.y) == rows for batch in batches[:-1]),
                 f"blocks({rows}) of a stored source must have exactly this many samples, except the last.",
             )
-        found.append((np.concatenate([b.y for b in batches]), np.concatenate([b.weight for b in batches])))
-    (y, weight), (again, weight_again) = found
+        samples = np.concatenate([samples_of(batch) for batch in batches])
+        passes.append((samples, np.concatenate([batch.weight for batch in batches])))
+    (y, weight), (again, weight_again) = passes
     require(
-        np.array_equal(y, again) and np.array_equal(weight, weight_again),
+        np.array_equal(y, again, equal_nan=y.dtype.kind == "f") and np.array_equal(weight, weight_again),
         "all passes must return the same samples.",
     )
     return y, weight
@@ -107,9 +135,15 @@ def _check_blocks(source: Source, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
 def _check_take(source: Source, y: NDArray[Any], weight: NDArray[Any]) -> None:
     n = len(y)
     for index in (np.array([n - 1, 0, n // 2, 0]), np.arange(n)[::-1], np.arange(0)):
-        batch = source.take(index)
-        require(np.array_equal(batch.index, index), "take must return the indices that it was given.")
-        require(
-            np.array_equal(batch.y, y[index]) and np.array_equal(batch.weight, weight[index]),
-            "take must return the same samples as blocks.",
-        )
+        for batch in (source.take(index), source.reader().take(index)):
+            require(np.array_equal(batch.index, index), "take must return the indices that it was given.")
+            is_same = np.array_equal(samples_of(batch), y[index], equal_nan=y.dtype.kind == "f")
+            require(
+                is_same and np.array_equal(batch.weight, weight[index]),
+                "take must return the same samples as blocks.",
+            )
+
+
+def samples_of(batch: Batch) -> NDArray[Any]:
+    """Return the samples of a batch as an array: of documents, their lengths."""
+    return batch.y if isinstance(batch.y, np.ndarray) else np.asarray(batch.y.length)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.result import Result
+from swiftem.core.result import Result
+from swiftem.core.types import Array, Theta
 
 __all__ = ["assert_pickles", "assert_same_path", "flatten", "freeze", "require"]
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.data.source import Source
-from swiftem.models.model import Model
+from swiftem.core.model import Model
+from swiftem.core.source import Source
+from swiftem.core.types import Array
 from swiftem.theory.family import family_of
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.sets import radius
@@ -122,9 +122,11 @@ class Constants:
         V = upsilon.value * (1.0 + s) + L_B.value * residual.value
         L_s = Constant(s, weaker(C_Z, L_p, found["L_theta"]), "C_Z·L_p·L_θ")
         return cls(
-            L_e=Constant(e, weaker(C_phi, C_Z, L_p, sample, L_phi), "C_φ·C_Z·L_p + C_S·L_φ"), L_s=L_s,
-            L_V=Constant(V, weaker(upsilon, L_s, L_B, residual), "υ_max·(1 + L_s) + L_B·C_S"), **found,
-        )  # fmt: skip
+            L_e=Constant(e, weaker(C_phi, C_Z, L_p, sample, L_phi), "C_φ·C_Z·L_p + C_S·L_φ"),
+            L_s=L_s,
+            L_V=Constant(V, weaker(upsilon, L_s, L_B, residual), "υ_max·(1 + L_s) + L_B·C_S"),
+            **found,
+        )
 
     @property
     def L_v(self) -> Constant:

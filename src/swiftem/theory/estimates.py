@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from swiftem._checks import check_int
-from swiftem._typing import Array
-from swiftem.data.source import Batch, Source
-from swiftem.models.model import Model
+from swiftem.core.checks import check_int
+from swiftem.core.model import Model
+from swiftem.core.source import Batch, Source
+from swiftem.core.types import Array
 from swiftem.theory.constants import Constant, Constants, check_unweighted, constants
 from swiftem.theory.family import Family, family_of, full_pass
 from swiftem.theory.gaussian_mixture import MixtureFamily
@@ -128,9 +128,14 @@ def estimate_constants(
     found = {name: Constant(seen.values[name], "estimate", how) for name in names}
     smallest = Constant(-seen.values["-upsilon_min"], "estimate", f"smallest of {n_points} points")
     return Constants.composed(
-        n=source.n, rho=proven.rho, C_S_sample=proven.C_S_sample, C_Z=proven.C_Z, box=proven.box,
-        upsilon_min=proven.upsilon_min if known else smallest, **found,
-    )  # fmt: skip
+        n=source.n,
+        rho=proven.rho,
+        C_S_sample=proven.C_S_sample,
+        C_Z=proven.C_Z,
+        box=proven.box,
+        upsilon_min=proven.upsilon_min if known else smallest,
+        **found,
+    )
 
 
 def _look(

@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from swiftem._typing import Array, Theta
-from swiftem.data.source import Source
-from swiftem.engine.expectation import BLOCK
-from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureModel
-from swiftem.models.model import Model
-from swiftem.models.plsa import BoundPLSA, PLSAModel
-from swiftem.problem import Problem
+from swiftem.core.compute import BLOCK
+from swiftem.core.model import Model
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
+from swiftem.data.as_source import read_problem
+from swiftem.mixture.gaussian_model import GaussianMixtureModel
+from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.plsa import PLSAFamily
+from swiftem.topics.tokens import BoundPLSA, PLSAModel
 
 __all__ = ["Family", "Pass", "family_of", "full_pass"]
 
@@ -42,9 +43,9 @@ def family_of(model: Model, data: Any, sample_weight: ArrayLike | None = None) -
             "model must be a GaussianMixtureModel with covariance='unit' or a PLSAModel, the two whose B(s) "
             f"is known in closed form, got {model!r}."
         )
-    problem = Problem.read(model, data, sample_weight)
+    problem = read_problem(model, data, sample_weight)
     bound, source = problem.bound, problem.source
-    if isinstance(bound, BoundGaussianMixture):
+    if isinstance(bound, BoundGaussians):
         return MixtureFamily(bound), source
     assert isinstance(bound, BoundPLSA)
     return PLSAFamily(bound), source

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import SIMPLEX_TOLERANCE, as_floats
-from swiftem._typing import Array, Theta
-from swiftem.data.source import Batch
-from swiftem.models.gaussian_mixture import BoundGaussianMixture, GaussianMixtureTheta
-from swiftem.models.rows import two_dimensional
+from swiftem.core.checks import SIMPLEX_TOLERANCE, as_floats
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Theta
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.rows import two_dimensional
+from swiftem.mixture.theta import GaussianMixtureTheta
 
 __all__ = ["MixtureFamily"]
 
@@ -28,7 +29,7 @@ class MixtureFamily:
 
     Parameters
     ----------
-    bound : BoundGaussianMixture
+    bound : BoundGaussians
         The model bound to its data.
 
     Examples
@@ -42,7 +43,7 @@ class MixtureFamily:
            [ 0.089, -0.667,  0.667]])
     """
 
-    def __init__(self, bound: BoundGaussianMixture) -> None:
+    def __init__(self, bound: BoundGaussians) -> None:
         self.bound = bound
         model = bound.model
         self.M, self.d = model.n_components, bound.d

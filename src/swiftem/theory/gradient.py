@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_floats
-from swiftem._typing import Array, Theta
-from swiftem.models.model import Model
-from swiftem.problem import certificate
+from swiftem.core.checks import as_floats
+from swiftem.core.model import Model
+from swiftem.core.problem import certificate
+from swiftem.core.types import Array, Theta
 from swiftem.theory.family import family_of, full_pass
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "residual",
     "stationarity",
     "surrogate",
-]  # fmt: skip
+]
 
 LARGEST = 10_000
 """Rows of the largest matrix B(s) that is formed: 800 megabytes."""

@@ -6,8 +6,8 @@ from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.data.source import Source
+from swiftem.core.source import Source
+from swiftem.core.types import Array
 from swiftem.theory.constants import Box, Constant, Constants
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.polygon import Polygon
@@ -162,10 +162,21 @@ def mixture_bounds(family: MixtureFamily, source: Source, rho: float) -> Constan
     else:
         lows, highs = np.full(M, w_low), np.full(M, w_high)
     return Constants.composed(
-        n=source.n, rho=rho, C_S=C_S, C_S_sample=C_S_sample, C_S_residual=C_S_residual, C_Z=C_Z, C_phi=C_phi,
-        L_phi=L_phi, L_p=L_p, L_theta=L_theta, L_B=L_B, upsilon_min=upsilon_min, upsilon_max=upsilon_max,
+        n=source.n,
+        rho=rho,
+        C_S=C_S,
+        C_S_sample=C_S_sample,
+        C_S_residual=C_S_residual,
+        C_Z=C_Z,
+        C_phi=C_phi,
+        L_phi=L_phi,
+        L_p=L_p,
+        L_theta=L_theta,
+        L_B=L_B,
+        upsilon_min=upsilon_min,
+        upsilon_max=upsilon_max,
         box=Box(np.append(lows, np.full(M, mu_low)), np.append(highs, np.full(M, mu_high))),
-    )  # fmt: skip
+    )
 
 
 def _jacobian_bound(M: int, w_low: float, w_high: float, mu: float, known: bool) -> Array:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import as_floats
-from swiftem._typing import Array, Theta
-from swiftem.data.source import Batch
-from swiftem.models.plsa import BoundPLSA, PLSATheta
+from swiftem.core.checks import as_floats
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Theta
+from swiftem.topics.tokens import BoundPLSA, PLSATheta
 
 __all__ = ["PLSAFamily"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.data.source import Source
+from swiftem.core.source import Source
 from swiftem.theory.constants import Box, Constant, Constants
 from swiftem.theory.plsa import PLSAFamily
 
@@ -79,7 +79,18 @@ def plsa_bounds(family: PLSAFamily, source: Source, rho: float) -> Constants:
     C_S_residual = bound(2.0 + around, "2 + ρ√q")
     low = np.concatenate([np.repeat((alpha - rho) / N, K), np.full(K * V, w_low)])
     return Constants.composed(
-        n=source.n, rho=rho, C_S=C_S, C_S_sample=C_S_sample, C_S_residual=C_S_residual, C_Z=C_Z, C_phi=C_phi,
-        L_phi=L_phi, L_p=L_p, L_theta=L_theta, L_B=L_B, upsilon_min=upsilon_min, upsilon_max=upsilon_max,
+        n=source.n,
+        rho=rho,
+        C_S=C_S,
+        C_S_sample=C_S_sample,
+        C_S_residual=C_S_residual,
+        C_Z=C_Z,
+        C_phi=C_phi,
+        L_phi=L_phi,
+        L_p=L_p,
+        L_theta=L_theta,
+        L_B=L_B,
+        upsilon_min=upsilon_min,
+        upsilon_max=upsilon_max,
         box=Box(low, np.ones_like(low)),
-    )  # fmt: skip
+    )

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._typing import Array
-from swiftem.data.source import Source
-from swiftem.models.gaussian_mixture import GaussianMixtureModel
-from swiftem.models.model import Model
-from swiftem.models.plsa import PLSAModel
+from swiftem.core.model import Model
+from swiftem.core.source import Source
+from swiftem.core.types import Array
+from swiftem.mixture.gaussian_model import GaussianMixtureModel
 from swiftem.theory.family import Family, family_of
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.polygon import AFFINE_TOLERANCE, Polygon
+from swiftem.topics.tokens import PLSAModel
 
 __all__ = ["distance_to_S0", "radius", "sample_S0", "sample_S_rho"]
 

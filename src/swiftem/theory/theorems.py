@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import e, floor, inf, sqrt
 from typing import Any
 
-from swiftem._checks import check_int, check_real
-from swiftem._typing import Theta
+from swiftem.core.checks import check_int, check_real
+from swiftem.core.model import Model
+from swiftem.core.schedules import Schedule, constant
+from swiftem.core.termination import RandomTermination
+from swiftem.core.types import Theta
 from swiftem.methods import FastIncrementalEM, IncrementalEM, VarianceReducedEM
-from swiftem.models.model import Model
-from swiftem.schedules import Schedule, constant
-from swiftem.termination import RandomTermination
 from swiftem.theory.constants import Constant, Constants, Kind, weaker
 from swiftem.theory.family import family_of
 from swiftem.theory.gradient import gradient_objective

@@ -5,7 +5,6 @@ import itertools
 import numba
 import numpy as np
 import pytest
-
 from swiftem.engine.numba import memory
 
 

@@ -1,11 +1,11 @@
-"""Words of a text, pairs of words that are one term, and stop words.
+"""Words of texts, phrases and stop words, and counts of words in documents.
 
 A word is a run of at least three letters, in any script, in lower case. Numbers, and names with digits or
 ``_``, are not words. Words with an apostrophe are whole: "farmer's" is "farmer", "l'eau" is "eau", "don't"
 and "we'll" are left out like the words that they stand for, and "aujourd'hui" is one word.
 
 English stop words are scikit-learn's; those of other languages come from the package ``stopwordsiso``, which
-the extra ``languages`` installs. The language of texts is guessed from them.
+the extra ``languages`` installs.
 """
 
 from __future__ import annotations
@@ -17,26 +17,46 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from math import log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swiftem._checks import shown
+import numpy as np
 
-__all__ = ["StopWords", "choose_stop_words", "find_phrases", "phrases_among", "stop_word_set", "words_in"]
+from swiftem.core.checks import check_int, check_real, shortened, shown
+from swiftem.core.types import Array, Index
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+__all__ = [
+    "KnownWordCounts",
+    "WordCounts",
+    "count_known_words",
+    "count_words",
+    "find_phrases",
+    "note_on_common",
+    "phrases_among",
+    "stop_word_set",
+    "words_in",
+]
 
 WORD = re.compile(r"\b[^\W\d_]+(?:['’][^\W\d_]+)+\b|\b[^\W\d_]{3,}\b")
 LEAST = 3
 """Letters of a word."""
 ENDINGS = frozenset(("ll", "re", "ve", "d", "m"))
-"""Of English contractions, beside "n't"."""
-ELISIONS = frozenset((
-    "c", "d", "j", "l", "m", "n", "s", "t", "qu", "jusqu", "lorsqu", "puisqu", "quelqu", "quoiqu",
-    "un", "all", "dall", "dell", "nell", "sull", "coll", "quell", "quest",
-))  # fmt: skip
+"""Suffixes of English contractions other than "n't"."""
+ELISIONS = re.compile(r"[cdjlmnst]|(?:jus|lors|puis|quel|quoi)?qu|un|d?all|[dn]ell|sull|coll|quell|quest")
 """French and Italian words that lose their last vowel before an apostrophe."""
 BETWEEN = re.compile(r"\s*-?\s*")
 """What may stand between the two words of a phrase."""
 COUNT, NPMI = 10, 0.5
 """Minimum number of times, and normalised pointwise mutual information, of a phrase. Chosen on docstrings."""
+ENGLISH = "en"
+EXTRA = "pip install 'swiftem[languages]'"
+COMMON = 0.3
+"""Share of the documents from which words are reported."""
+FEW = 20
+"""Number of documents below which nothing is reported."""
+SHOWN = 8
 
 
 def words_in(text: str, phrases: Collection[tuple[str, str]] = ()) -> list[str]:
@@ -69,7 +89,7 @@ def _whole(word: str) -> str:
         return ""
     if parts[-1] == "s":
         parts.pop()
-    while len(parts) > 1 and parts[0] in ELISIONS:
+    while len(parts) > 1 and ELISIONS.fullmatch(parts[0]):
         parts.pop(0)
     return "'".join(parts) if sum(map(len, parts)) >= LEAST else ""
 
@@ -147,62 +167,6 @@ def phrases_among(words: Iterable[str]) -> frozenset[tuple[str, str]]:
     return frozenset((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
 
 
-ENGLISH = "en"
-LETTERS = re.compile(r"[^\W\d_]+")
-DOCUMENTS, CHARACTERS = 500, 1000
-"""How much of the texts the guess is from."""
-FEW = 0.2
-"""Share of stop words below which texts are probably in another language: it is mostly 0.3 to 0.5."""
-SOME = 0.04
-"""Share of English stop words, without those that the language has too, from which a part of the texts, a
-tenth or more, is in English."""
-MARGIN = 1.5
-"""How many times the share of English stop words another language needs: its list is longer."""
-EXTRA = "pip install 'swiftem[languages]'"
-
-
-class StopWords(NamedTuple):
-    """Words to leave out, the code of their language if it was guessed, and notes on the guess."""
-
-    words: frozenset[str]
-    language: str = ""
-    notes: tuple[str, ...] = ()
-
-
-def choose_stop_words(stop_words: str | Iterable[str] | None, texts: Sequence[str]) -> StopWords:
-    """Return the words to leave out of texts; for "auto" those of their language, which is guessed.
-
-    >>> choose_stop_words("auto", ["The rice and the fish are in the pond."]).language
-    'en'
-    """
-    if not (isinstance(stop_words, str) and stop_words == "auto"):
-        return StopWords(stop_word_set(stop_words))
-    step = max(1, len(texts) // DOCUMENTS)
-    counts = Counter(word for text in texts[::step] for word in LETTERS.findall(text[:CHARACTERS].lower()))
-    shares = {code: _share(_of_language(code), counts) for code in [ENGLISH, *sorted(_codes())]}
-    language = max(shares, key=lambda code: shares[code] * (MARGIN if code == ENGLISH else 1.0))
-    if shares[language] < FEW and shares[language] < FEW / MARGIN:
-        language = ENGLISH
-    notes: tuple[str, ...] = ()
-    if language != ENGLISH:
-        notes = (
-            f"The texts seem to be in {language!r}: {shares[language]:.0%} of the words are its stop words, "
-            "which were left out. Name another language with stop_words.",
-        )
-        english = _share(_of_language(ENGLISH) - _of_language(language), counts)
-        if english > SOME:
-            notes += (
-                f"{english:.0%} of the words are English stop words: some texts seem to be in English. Leave "
-                f"out both with stop_words='{language},{ENGLISH}'.",
-            )
-    elif shares[ENGLISH] < FEW and find_spec("stopwordsiso") is None:
-        notes = (
-            f"Only {shares[ENGLISH]:.0%} of the words are English stop words: for texts in another language "
-            f"install the stop words of more languages with {EXTRA}, or give stop_words.",
-        )
-    return StopWords(_of_language(language), language, notes)
-
-
 def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     """Return the words to leave out, found as in documents, so that "L'eau" leaves out "eau".
 
@@ -224,21 +188,13 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
             else f"a language (with {EXTRA})"
         )
         raise ValueError(
-            f"stop_words must be 'auto', 'english', {known}, None or a list of words, got "
-            f"{shown(stop_words)}."
+            f"stop_words must be 'english', {known}, None or a list of words, got {shown(stop_words)}."
         )
     given = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
     for word in given:
         if not isinstance(word, str):
-            raise TypeError(
-                f"stop_words must be 'auto', a language, None or a list of words, got {shown(word)}."
-            )
+            raise TypeError(f"stop_words must be a language, None or a list of words, got {shown(word)}.")
     return frozenset(part for word in given for part in words_in(word))
-
-
-def _share(words: frozenset[str], counts: Counter[str]) -> float:
-    """Return the share of these words in the texts."""
-    return sum(counts[word] for word in words) / max(1, counts.total())
 
 
 def _codes() -> frozenset[str]:
@@ -258,3 +214,211 @@ def _of_language(code: str) -> frozenset[str]:
     import stopwordsiso
 
     return frozenset(word.lower() for word in stopwordsiso.stopwords(code))
+
+
+class WordCounts(NamedTuple):
+    """Counts of words in documents.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array of int, shape (D, V)
+        A row per document that has at least one of the words.
+    words : tuple of str, length V
+        The words, in alphabetical order.
+    kept : ndarray of int, shape (D,)
+        Indices of the rows' documents in the given list, from 0.
+    """
+
+    counts: sp.csr_array[Any, tuple[int, int]]
+    words: tuple[str, ...]
+    kept: Index
+
+
+def count_words(
+    documents: Iterable[str],
+    n_words: int = 300,
+    stop_words: str | Iterable[str] | None = "english",
+    *,
+    phrases: bool = False,
+    drop_common: float | None = None,
+) -> WordCounts:
+    """Count the most frequent content words of each document.
+
+    A word is a run of at least three letters, in lower case; "farmer's" is "farmer", and contractions such as
+    "don't" are left out. Ties in frequency are broken alphabetically. Documents that have none of the words
+    are dropped.
+
+    Parameters
+    ----------
+    documents : iterable of str
+        The texts.
+    n_words : int
+        Number of words to count; fewer if the documents do not have as many.
+    stop_words : str, iterable of str, or None
+        Words to leave out: ``"english"``, scikit-learn's; the code of a language such as ``"de"``, or of
+        several, ``"de,en"``, with the extra ``languages``; your own; or none. Case is ignored.
+    phrases : bool
+        Whether pairs of words such as "new york", which are together more often than by chance, are words.
+    drop_common : float, optional
+        Leave out words that are in more than this share of the documents.
+
+    Returns
+    -------
+    WordCounts
+        ``counts`` (D, V), which is data for ``PLSAModel``, ``words`` (V,) and ``kept`` (D,).
+
+    Examples
+    --------
+    >>> from swiftem.data import count_words
+    >>> counts, words, kept = count_words(["Fish and rice", "Rice, rice", "It is 1998"])
+    >>> words
+    ('fish', 'rice')
+    >>> counts.toarray()
+    array([[1, 1],
+           [0, 2]])
+    >>> kept
+    array([0, 1])
+    """
+    texts = texts_in(documents)
+    check_int("n_words", n_words, minimum=1)
+    if drop_common is not None:
+        check_real("drop_common", drop_common, minimum=0.0, maximum=1.0)
+    left_out = stop_word_set(stop_words)
+    pairs = find_phrases(texts, left_out) if phrases else frozenset()
+
+    import scipy.sparse as sp
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    # Not max_features: its sort is not stable, so that ties in frequency are broken arbitrarily.
+    vectorizer = CountVectorizer(
+        analyzer=lambda text: [w for w in words_in(text, pairs) if w not in left_out]
+    )
+    try:
+        every = sp.csr_array(vectorizer.fit_transform(texts))
+    except ValueError:  # "empty vocabulary"
+        raise ValueError(
+            "documents must have at least one word of three letters that is not a stop word, got none."
+        ) from None
+    alphabetical = vectorizer.get_feature_names_out()
+    totals = every.sum(axis=0)
+    if drop_common is not None:
+        totals[document_shares(every) > drop_common] = 0
+        if not totals.any():
+            raise ValueError(
+                f"drop_common must leave at least one word, got {drop_common}, and all are in more documents."
+            )
+    often = np.argsort(-totals, kind="stable")[:n_words]
+    chosen = np.sort(often[totals[often] > 0])
+    counts = every[:, chosen]
+    kept = np.flatnonzero(counts.sum(axis=1))
+    counts = counts[kept]
+    counts.sort_indices()
+    return WordCounts(counts, tuple(str(word) for word in alphabetical[chosen]), kept)
+
+
+class KnownWordCounts(NamedTuple):
+    """Counts of a vocabulary's words in documents.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array of int, shape (D, V)
+        A row per document that has at least one of the words; columns in the order of the vocabulary.
+    kept : ndarray of int, shape (D,)
+        Indices of the rows' documents in the given list, from 0.
+    unknown : Counter of str
+        Words that are neither in the vocabulary nor stop words, with their counts.
+    """
+
+    counts: sp.csr_array[Any, tuple[int, int]]
+    kept: Index
+    unknown: Counter[str]
+
+
+def count_known_words(
+    documents: Iterable[str],
+    words: Sequence[str],
+    stop_words: str | Iterable[str] | None = "english",
+) -> KnownWordCounts:
+    """Count the words of a vocabulary in each document; :func:`count_words` defines words.
+
+    Parameters
+    ----------
+    documents : iterable of str
+        The texts.
+    words : sequence of str, length V
+        The vocabulary; words with a space are phrases.
+    stop_words : str, iterable of str, or None
+        Words that are not reported as unknown.
+
+    Returns
+    -------
+    KnownWordCounts
+        ``counts`` (D, V), ``kept`` (D,) and ``unknown``.
+
+    Examples
+    --------
+    >>> from swiftem.data import count_known_words
+    >>> counts, kept, unknown = count_known_words(["Rice and rye, rice", "It is 1998"], ["fish", "rice"])
+    >>> counts.toarray(), kept, unknown
+    (array([[0, 2]]), array([0]), Counter({'rye': 1}))
+    """
+    import scipy.sparse as sp
+
+    texts = texts_in(documents)
+    column = {word: place for place, word in enumerate(words)}
+    left_out, pairs = stop_word_set(stop_words), phrases_among(words)
+    unknown: Counter[str] = Counter()
+    columns: list[int] = []
+    values: list[int] = []
+    ends = [0]
+    for text in texts:
+        for word, count in Counter(words_in(text, pairs)).items():
+            place = column.get(word)
+            if place is not None:
+                columns.append(place)
+                values.append(count)
+            elif word not in left_out:
+                unknown[word] += count
+        ends.append(len(columns))
+    counts = sp.csr_array(
+        (np.array(values, dtype=np.int64), np.array(columns, dtype=np.int64), ends),
+        shape=(len(texts), len(words)),
+    )
+    kept = np.flatnonzero(np.diff(counts.indptr))
+    counts = counts[kept]
+    counts.sort_indices()
+    return KnownWordCounts(counts, kept, unknown)
+
+
+def texts_in(documents: Iterable[str]) -> list[str]:
+    """Return the documents as a list, if they are strings."""
+    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        what = "one string" if isinstance(documents, str) else type(documents).__name__
+        raise TypeError(f"documents must be a list of strings, one per document, got {what}.")
+    texts = list(documents)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"documents must hold strings, got {type(text).__name__} at position {place}.")
+    if not texts:
+        raise ValueError("documents must have at least one document, got none.")
+    return texts
+
+
+def document_shares(counts: Any) -> Array:
+    """Return the share of the documents that have each word, (V,), of counts (D, V)."""
+    found: Array = np.bincount(counts.indices, minlength=counts.shape[1]) / counts.shape[0]
+    return found
+
+
+def note_on_common(counts: Any, words: Sequence[str]) -> list[str]:
+    """Return a sentence on words that are in many documents, if there are any."""
+    shares = document_shares(counts)
+    common = [int(place) for place in np.argsort(-shares, kind="stable") if shares[place] > COMMON]
+    if counts.shape[0] < FEW or not common:
+        return []
+    which = shortened([words[place] for place in common], SHOWN)
+    subject = "1 word is" if len(common) == 1 else f"{len(common)} words are"
+    return [
+        f"{subject} in over {COMMON:.0%} of the documents: {which}. If they say nothing of a topic, leave "
+        f"them out with drop_common={COMMON}."
+    ]

@@ -1,1 +1,1 @@
-"""Rows divided into units, which workers read: Dask collections and large files."""
+"""Rows in units, which workers of a cluster may read: sources, pools, and E-steps by units."""

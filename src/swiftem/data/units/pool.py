@@ -1,20 +1,40 @@
-"""Execution of the tasks of units in this process."""
+"""Execution of the tasks of units: the contract, and one after the other in this process."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from swiftem.data.foreign import is_planned
 
 __all__ = ["LocalPool", "Pool"]
 
+Work = list[tuple[Any, ...]]
+"""Arguments of the tasks of units: the unit, its weights, and its place."""
 
-class Pool(Protocol):
-    """Runs a pure function of units, here or elsewhere."""
 
+class Pool(ABC):
+    """Base class of executors of pure functions of units, here or elsewhere.
+
+    Attributes
+    ----------
+    client : distributed.Client or None
+        The client whose workers run the tasks, if any.
+    """
+
+    client: Any = None
+
+    @abstractmethod
     def map(
-        self, function: Callable[..., Any], common: Any, work: Sequence[tuple[Any, ...]], *,
-        name: str, check: Callable[[], None] = lambda: None,
-    ) -> list[Any]:  # fmt: skip
+        self,
+        function: Callable[..., Any],
+        common: Any,
+        work: Sequence[tuple[Any, ...]],
+        *,
+        name: str,
+        check: Callable[[], None] = lambda: None,
+    ) -> list[Any]:
         """Return ``function(common, *item)`` of each item, in order.
 
         Parameters
@@ -31,57 +51,39 @@ class Pool(Protocol):
         check : callable
             Called regularly; it may raise, and no task is left running.
         """
-        ...
 
-    def hold(
-        self, prepare: Callable[..., Any], work: list[tuple[Any, ...]], size: float
-    ) -> list[tuple[Any, ...]]:
-        """Return the work with units kept in memory as ``prepare(*item)``, if rows of ``size`` bytes fit."""
-        ...
+    def hold(self, prepare: Callable[..., Any], work: Work, size: float) -> Work:
+        """Return the work with units kept in memory as ``prepare(*item)``, if rows of ``size`` bytes fit.
 
-    def equip(self, compile_ahead: Callable[[], None]) -> None:
-        """Compile kernels where the tasks run, before the first of them."""
-        ...
-
-    def spent(self) -> str:
-        """Return a line on the workers, and how their time was spent; empty if there are none."""
-        ...
+        By default the work is returned unchanged.
+        """
+        return work
 
 
-class LocalPool:
-    """Units one after the other; the threads are those within a unit, and change no bit.
+class LocalPool(Pool):
+    """Processes units sequentially. Threads work within a unit; results do not depend on them.
 
     >>> LocalPool().map(pow, 2, [(3,), (4,)], name="powers")
     [8, 16]
     """
 
     def map(
-        self, function: Callable[..., Any], common: Any, work: Sequence[tuple[Any, ...]], *,
-        name: str, check: Callable[[], None] = lambda: None,
-    ) -> list[Any]:  # fmt: skip
+        self,
+        function: Callable[..., Any],
+        common: Any,
+        work: Sequence[tuple[Any, ...]],
+        *,
+        name: str,
+        check: Callable[[], None] = lambda: None,
+    ) -> list[Any]:
         """Return ``function(common, *item)`` of each item."""
-        found = []
+        results = []
         for item in work:
             check()
-            found.append(function(common, *map(_here, item)))
-        return found
-
-    def hold(
-        self, prepare: Callable[..., Any], work: list[tuple[Any, ...]], size: float
-    ) -> list[tuple[Any, ...]]:
-        """Return the work unchanged: the process may need its memory for other things."""
-        return work
-
-    def equip(self, compile_ahead: Callable[[], None]) -> None:
-        """Do nothing: kernels are compiled when they are used."""
-
-    def spent(self) -> str:
-        """Return an empty line."""
-        return ""
+            results.append(function(common, *map(_computed, item)))
+        return results
 
 
-def _here(value: Any) -> Any:
+def _computed(value: Any) -> Any:
     """Return a lazy object, computed in this thread; others unchanged."""
-    if not hasattr(value, "__dask_graph__"):
-        return value
-    return value.compute(scheduler="synchronous")
+    return value.compute(scheduler="synchronous") if is_planned(value) else value

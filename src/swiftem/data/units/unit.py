@@ -9,13 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import as_numbers, check_finite, refuse_columns
-from swiftem._typing import Array
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.open_source import open_source
-from swiftem.data.sample_weight import check_weights
+from swiftem.core.checks import as_numbers, check_finite, refuse_columns
+from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
+from swiftem.data.open_source import open_source
+from swiftem.data.weights import check_weights
 
-__all__ = ["FileBlock", "Looked", "Place", "Prepared", "aligned", "look", "prepare", "read_unit", "sample"]
+__all__ = [
+    "FileBlock",
+    "Place",
+    "Prepared",
+    "UnitSummary",
+    "aligned",
+    "prepare",
+    "read_unit",
+    "sample",
+    "summarise",
+]
 
 BLOCK = 4096
 
@@ -81,7 +91,7 @@ class Prepared(NamedTuple):
     names: tuple[str, ...]
 
 
-class Looked(NamedTuple):
+class UnitSummary(NamedTuple):
     """Summary of a unit by a first pass.
 
     Attributes
@@ -149,8 +159,10 @@ def prepare(unit: Any, weight: Any, where: Place) -> Prepared:
         raise ValueError(f"{where} must have rows and columns, got an array of shape {rows.shape}.")
     if of_rows is not None:
         if len(of_rows) != len(rows):
-            raise ValueError(f"sample_weight must be chunked like the rows: {len(rows)} rows and "
-                             f"{len(of_rows)} weights in {where}.")  # fmt: skip
+            raise ValueError(
+                f"sample_weight must be chunked like the rows: {len(rows)} rows and "
+                f"{len(of_rows)} weights in {where}."
+            )
         of_rows = aligned(np.asarray(of_rows, np.float64))
         check_weights(f"sample_weight of {where}", of_rows, "row")
         if not of_rows.all():
@@ -185,23 +197,23 @@ def _numbers(table: Any, where: Place) -> NDArray[Any]:
     return np.asarray(rows)
 
 
-def look(common: None, unit: Any, weight: Any, where: Place) -> Looked:
+def summarise(common: None, unit: Any, weight: Any, where: Place) -> UnitSummary:
     """Return the summary of a unit; invalid rows raise ValueError."""
     unit = prepare(unit, weight, where)
     names, source = unit.names, read_unit(unit, None, where)
     if source is None:
-        return Looked(0, 0.0, None, 0.0, names, "")
+        return UnitSummary(0, 0.0, None, 0.0, names, "")
     if where.allow_missing and np.isnan(source.y).any():
-        return _look_at_observed(source, names)
+        return _summary_of_observed(source, names)
     origin = source.y[0].astype(np.float64)  # sums of differences do not lose digits to an offset
     total = np.zeros(len(origin))
     for batch in source.blocks(BLOCK):
         total += batch.weight @ np.subtract(batch.y, origin, order="C")
     mean, largest = origin + total / source.total_weight, float(np.abs(source.y).max())
-    return Looked(source.n, source.total_weight, mean, largest, names, source.y.dtype.str)
+    return UnitSummary(source.n, source.total_weight, mean, largest, names, source.y.dtype.str)
 
 
-def _look_at_observed(source: ArraySource, names: tuple[str, ...]) -> Looked:
+def _summary_of_observed(source: ArraySource, names: tuple[str, ...]) -> UnitSummary:
     """Return the summary of a unit with missing cells."""
     seen: NDArray[np.bool_] = ~np.isnan(source.y)
     first = source.y[np.argmax(seen, axis=0), np.arange(seen.shape[1])]
@@ -213,12 +225,12 @@ def _look_at_observed(source: ArraySource, names: tuple[str, ...]) -> Looked:
         masses += batch.weight @ known
     mean = origin + total / np.where(masses > 0.0, masses, 1.0)
     largest = float(np.abs(source.y[seen]).max(initial=0.0))
-    return Looked(source.n, source.total_weight, mean, largest, names, source.y.dtype.str, masses)
+    return UnitSummary(source.n, source.total_weight, mean, largest, names, source.y.dtype.str, masses)
 
 
-def sample(seed: tuple[int, ...], unit: Any, weight: Any, where: Place, count: int) -> tuple[Any, Any]:
-    """Return ``count`` distinct rows of a unit, drawn at random, and their weights or None."""
+def sample(seed: int, unit: Any, weight: Any, where: Place, number: int, count: int) -> tuple[Any, Any]:
+    """Return ``count`` distinct rows of unit ``number``, drawn at random, and their weights or None."""
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows are not sampled"
-    index = np.sort(np.random.default_rng(seed).choice(source.n, count, replace=False))
+    index = np.sort(np.random.default_rng((seed, number)).choice(source.n, count, replace=False))
     return source.y[index], None if source.weight is None else source.weight[index]

@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from swiftem._checks import as_floats, check_not_lazy
-from swiftem._typing import Array, Theta
+from swiftem.core.checks import as_floats, check_not_lazy
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
+from swiftem.data.array import ArraySource
 from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.npy_source import NpySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tensor_source import TensorSource
-from swiftem.data.source import Source
-from swiftem.data.units.collections import units_of
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.data.npy import NpySource
+from swiftem.data.stored import StoredSource
+from swiftem.data.tensor import TensorSource
+from swiftem.data.units.source import UnitSource, units_of
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import CONSTRAINTS, Interval, StrOptions
 from swiftem.estimators.validated import allows_missing, is_stored, open_rows, read_weights, validated
 from swiftem.estimators.watch import History
 from swiftem.methods import Method
-from swiftem.models.components import BoundComponents
+from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
 
@@ -71,9 +71,7 @@ def rows_of(source: Source) -> int:
     return source.rows if isinstance(source, UnitSource) else source.n
 
 
-def check_columns(
-    estimator: Any, source: StoredSource | UnitSource | TensorSource, *, reset: bool
-) -> None:  # fmt: skip
+def check_columns(estimator: Any, source: StoredSource | UnitSource | TensorSource, *, reset: bool) -> None:
     """Set the estimator's column names, or compare those of new rows with them.
 
     The same rules as scikit-learn's for arrays and data frames.
@@ -99,19 +97,21 @@ def check_columns(
 class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     """Parameters of all mixtures, and the methods that each kind of mixture implements.
 
-    Everything else uses the model's :class:`swiftem.models.components.BoundComponents`.
+    Everything else uses the model's :class:`swiftem.mixture.components.BoundComponents`.
     """
 
     _shared_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
         "init_params": [
-            StrOptions({"race", "kmeans", "random", "random_from_data", "k-means++"}), callable, "array-like",
+            StrOptions({"race", "kmeans", "random", "random_from_data", "k-means++"}),
+            callable,
+            "array-like",
         ],
         "method": [StrOptions(set(METHOD_NAMES)), Method],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
         "scratch": [None, str],
         "missing": [StrOptions({"error", "ignore"})],
-    }  # fmt: skip
+    }
 
     n_components: int
     tol: float
@@ -231,7 +231,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _n_parameters(self) -> int:
         """Return the number of free parameters."""
-        return int(self._bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free)
+        return starts_of(self._bind(ArraySource(np.zeros((1, self.n_features_in_))))).n_free
 
     def _read(
         self,
@@ -254,7 +254,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _read_on(
         self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int, in_batches: bool
-    ) -> Read:  # fmt: skip
+    ) -> Read:
         if is_planned(X) or isinstance(X, UnitSource) or (is_tensor(X) and not in_batches):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
         X = in_numpy(X)
@@ -299,7 +299,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_allowed(self, source: Source) -> None:
         """Raise ValueError for a source with missing cells if the estimator takes none."""
-        if getattr(source, "allow_missing", False) and not allows_missing(self):
+        if source.allow_missing and not allows_missing(self):
             raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
 
     def __sklearn_tags__(self) -> Any:

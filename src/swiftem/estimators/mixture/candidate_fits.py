@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from swiftem._checks import check_not_lazy, shown
-from swiftem._typing import Array
+from swiftem.core.checks import check_not_lazy, shown
+from swiftem.core.process import clock
+from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
 from swiftem.data.foreign import in_numpy
-from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.fit_checkpoint import kept_apart
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture
@@ -23,9 +24,9 @@ from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
 from swiftem.estimators.validated import allows_missing, read_weights, validated
-from swiftem.models.families import Blocks, Family, Given, read_family
-from swiftem.models.mixture import MixtureModel, MixtureTheta
-from swiftem.process import clock
+from swiftem.mixture.families import Blocks, Family, Given, read_family
+from swiftem.mixture.model import MixtureModel, MixtureTheta
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 
@@ -36,9 +37,15 @@ SURVEY, TOTAL, PASSES = 5000, 0.1, 1000
 """Up to so many rows, fits by em end if a pass gains less than ``TOTAL`` in the log-likelihood of all rows,
 or after so many passes: a gain of 1e-3 per row could change the order of criteria."""
 FIT = (
-    "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "method_", "history_", "stationarity_",
+    "converged_",
+    "n_iter_",
+    "lower_bound_",
+    "lower_bounds_",
+    "method_",
+    "history_",
+    "stationarity_",
     "log_likelihood_",
-)  # fmt: skip
+)
 """Attributes of a fit that also hold for its mixture with one component doubled."""
 GAUSSIAN = "gaussian"
 """The family of :class:`swiftem.GaussianMixture`."""
@@ -65,7 +72,7 @@ class CandidateFits:
     label : str or None
         Name of the family in the table; None for covariance types of :class:`swiftem.GaussianMixture`.
     learnt : Family or None
-        The family after :meth:`swiftem.models.families.Family.learn`.
+        The family after :meth:`swiftem.mixture.families.Family.learn`.
     given : tuple
         X and sample_weight as given, with y between them if there is one, for a user-defined criterion.
     source : ArraySource
@@ -102,9 +109,16 @@ class CandidateFits:
 
     @classmethod
     def prepare(
-        cls, X: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
-        random_state: Any, parameters: dict[str, Any], family: Any = GAUSSIAN, label: str | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None,
+        criterion: Criterion,
+        n_init: int,
+        random_state: Any,
+        parameters: dict[str, Any],
+        family: Any = GAUSSIAN,
+        label: str | None = None,
+    ) -> Self:
         """Validate the data as a fit would, once for all fits."""
         missing = {"missing": parameters["missing"]} if "missing" in parameters else {}
         is_gaussian = family == GAUSSIAN and label is None
@@ -139,9 +153,20 @@ class CandidateFits:
         if len(rows) <= SURVEY and parameters.get("method", "auto") in ("auto", "em"):
             parameters = {"tol": min(1e-3, TOTAL / len(rows)), "max_iter": PASSES} | parameters
         return cls(
-            family, label, learnt, given, source, names, reader.__dict__.get("_texts", {}), sample,
-            of_sample, criterion, n_init, seed, parameters,
-        )  # fmt: skip
+            family,
+            label,
+            learnt,
+            given,
+            source,
+            names,
+            reader.__dict__.get("_texts", {}),
+            sample,
+            of_sample,
+            criterion,
+            n_init,
+            seed,
+            parameters,
+        )
 
     @property
     def name(self) -> str:
@@ -172,10 +197,9 @@ class CandidateFits:
         if not found:
             seconds = clock() - began
             return Fitted(
-                Candidate(
-                    kind, count, nan, nan, nan, nan, nan, n_parameters, False, 0, seconds, "", failed
-                ), None,
-            )  # fmt: skip
+                Candidate(kind, count, nan, nan, nan, nan, nan, n_parameters, False, 0, seconds, "", failed),
+                None,
+            )
         penalised = any(self.parameters.get(name) is not None for name in ("prior", "concentration"))
         best = max(found, key=lambda start: found[start][0].lower_bound_ if penalised else found[start][1])
         if before is not None and not penalised and found[best][1] < before.row.log_likelihood:
@@ -201,7 +225,8 @@ class CandidateFits:
         model: Any = self._new(kind, count)._model()
         if self.learnt is not None:
             model = replace(model, family=self.learnt)
-        return int(model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d))).n_free)
+        bound = model.bind(ArraySource(np.zeros((1, d))), centre=np.zeros(model.width(d)))
+        return starts_of(bound).n_free
 
     @property
     def _splits(self) -> bool:
@@ -274,11 +299,18 @@ class CandidateFits:
                 raise TypeError(f"criterion must return a number, got {shown(value)}.")
         failed = "" if isfinite(value) else f"The criterion is {value}."
         row = Candidate(
-            self.label or mixture.covariance_type, mixture.n_components,
-            float(value), **values,
-            log_likelihood=log_likelihood, n_parameters=n_parameters, converged=bool(mixture.converged_),
-            passes=int(mixture.n_iter_), seconds=clock() - began, start=start, failed=failed,
-        )  # fmt: skip
+            self.label or mixture.covariance_type,
+            mixture.n_components,
+            float(value),
+            **values,
+            log_likelihood=log_likelihood,
+            n_parameters=n_parameters,
+            converged=bool(mixture.converged_),
+            passes=int(mixture.n_iter_),
+            seconds=clock() - began,
+            start=start,
+            failed=failed,
+        )
         return Fitted(row, mixture)
 
 

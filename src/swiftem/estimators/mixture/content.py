@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import check_simplex
-from swiftem._typing import Array
+from swiftem.core.checks import check_simplex
+from swiftem.core.types import Array
 from swiftem.estimators.mixture.base import Past
 from swiftem.estimators.mixture.online import POWER, OnlineMixture, Reservoir
 from swiftem.estimators.model_content import LARGEST, ModelContent
+from swiftem.mixture.covariance import COVARIANCES, Covariance
 from swiftem.models import GaussianMixtureModel
-from swiftem.models.covariance import COVARIANCES, Covariance
 
 __all__ = ["ONLINE", "SAMPLE", "read_gaussians", "read_online", "read_past"]
 
@@ -126,8 +126,14 @@ def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError("rng must be the state of a generator") from None
     return OnlineMixture(
-        model, content.array("online_centre", (model.width(d),)), s, seen, sample, rng,
-        refit_at=kept.real("refit_at", 0.0), bound=kept.real("bound", -inf, finite=False),
+        model,
+        content.array("online_centre", (model.width(d),)),
+        s,
+        seen,
+        sample,
+        rng,
+        refit_at=kept.real("refit_at", 0.0),
+        bound=kept.real("bound", -inf, finite=False),
         n_batches=kept.integer("n_batches"),
         power=kept.real("power", 0.0) if "power" in kept.header else POWER,
-    )  # fmt: skip
+    )

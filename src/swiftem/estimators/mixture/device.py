@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.core.process import DeferredInterrupt
 from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.accelerated import Remaining
-from swiftem.models.components import DEAD
-from swiftem.process import DeferredInterrupt
+from swiftem.mixture.starts import DEAD, starts_of
 
 __all__ = ["em_on_device", "sample_on_device"]
 
@@ -30,8 +30,8 @@ def em_on_device(one: Any, there: Any, passes: int, remaining: Remaining) -> Non
     remaining : Remaining
         The stopping rule.
     """
-    fit, bound, e_step = one.fit, one.problem.bound, one.problem.e_step
-    n, is_ahead = rows_of(one.problem.source), False
+    fit, bound, e_step = one.fit, one.problem.bound, one.problem.compute
+    n, is_ahead, is_held = rows_of(one.problem.source), False, starts_of(bound).is_held
     with DeferredInterrupt() as interrupt:
 
         def check() -> None:
@@ -46,7 +46,7 @@ def em_on_device(one: Any, there: Any, passes: int, remaining: Remaining) -> Non
                     passed = there.advance()
                 fit.passes += 1.0
                 value = -passed.objective
-                if passed.is_in and (bound.is_held or passed.least * n >= DEAD):
+                if passed.is_in and (is_held or passed.least * n >= DEAD):
                     is_ahead = True
                 else:
                     if is_ahead:

@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem._checks import check_real
-from swiftem._typing import Theta
-from swiftem._warn import warn
-from swiftem.budget import Budget, read_memory_limit
+from swiftem.core.budget import Budget, read_memory_limit
+from swiftem.core.checks import check_real
+from swiftem.core.compute import Placement
+from swiftem.core.problem import Problem, check_access
+from swiftem.core.schedules import Schedule, resolve
+from swiftem.core.types import Theta
+from swiftem.core.warn import warn
+from swiftem.data.array import ArraySource
 from swiftem.data.foreign import is_planned
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.engine.threads import one_thread
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file
@@ -43,11 +45,11 @@ from swiftem.estimators.mixture.scores import MixtureScores
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
-from swiftem.estimators.validated import allows_missing, blocks_of, is_stored, say_spent
+from swiftem.estimators.validated import allows_missing, blocks_of, is_stored
 from swiftem.estimators.watch import History, StartWatch, Watcher, keeps_checkpoints
+from swiftem.kernels.threads import one_thread
 from swiftem.methods import OnlineEM
-from swiftem.problem import Problem, check_access
-from swiftem.schedules import Schedule, resolve
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["MixtureEstimator"]
 
@@ -105,7 +107,6 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 best = self._best(fitting, starts, seeds, watcher, kept)
                 self._keep(best, fitting, read)
                 watcher.is_fitted = True
-        say_spent(self, read.source)
         return self
 
     def _prepare(
@@ -120,10 +121,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             model = self._fitted_model() if self._goes_on() else self._model()
         model = self._learnt(model, source)
         there = read_memory_limit(self.device_memory_limit, "device_memory_limit")
-        budget = Budget(read_memory_limit(self.memory_limit), self.scratch, on_device=there)
+        budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
         size = model.size(read.X.shape[1])
         kernels = read.kernels or kernels_for(rows_of(source), size)
-        starting = problem = Problem(model, source, kernels=kernels, budget=budget)
+        starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=budget)
         races = is_race(self, problem)
         compares = not races and is_few(self, problem)
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
@@ -133,17 +134,25 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         em_suffices = bool(read.kernels) or (raced and rows_of(source) <= MOST) or after_sample
         plan = make_plan(
             "em" if em_suffices and self.method == "auto" else self.method,
-            self.batch_size, self.step_size, n=source.n,
-            n_components=self.n_components, size=size, per_sample=rows_of(source) / source.n,
+            self.batch_size,
+            self.step_size,
+            n=source.n,
+            n_components=self.n_components,
+            size=size,
+            per_sample=rows_of(source) / source.n,
             acceleration="squarem" if after_sample else self.acceleration,
-        )  # fmt: skip
+        )
         check_access(plan.for_run, source)
         reserved = budget.reserve(source, plan.for_run, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
         if plan.method is not None:
             problem = Problem(
-                model, source, bound=starting.bound, kernels=read.kernels or "auto", budget=budget
+                model,
+                source,
+                bound=starting.bound,
+                placement=Placement.named(read.kernels or "auto", there),
+                budget=budget,
             )
 
         def make() -> tuple[list[Start], list[int]]:
@@ -200,9 +209,13 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         return not (is_named or self._given_start(bound.model, bound.d))
 
     def _best(
-        self, fitting: Fitting, starts: list[Start], seeds: list[int], watcher: Watcher,
+        self,
+        fitting: Fitting,
+        starts: list[Start],
+        seeds: list[int],
+        watcher: Watcher,
         kept: FitCheckpoint | None = None,
-    ) -> Fit:  # fmt: skip
+    ) -> Fit:
         """Return the best fit; a failed fit is ignored unless all fail."""
         if fitting.interrupted:
             return Fit(*starts[0][:2], reseeded=starts[0].empty, moves=starts[0].moves, interrupted=True)
@@ -215,9 +228,12 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         def one(number: int, watch: StartWatch) -> Fit:
             try:
                 return fitting.fit(
-                    starts[number], seeds[number], watch, last=last,
+                    starts[number],
+                    seeds[number],
+                    watch,
+                    last=last,
                     keeper=None if kept is None else kept.of_start(number),
-                )  # fmt: skip
+                )
             except ValueError as error:
                 failures.append(error)
                 return Fit(starts[number].theta, None)
@@ -238,7 +254,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self._set_theta(fit.theta, read.X.dtype, fitting.problem.bound.model)
         self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, fitting.problem.bound.about, read.total_weight)
+        self._past = Past(fit.s, starts_of(fitting.problem.bound).about, read.total_weight)
         if fitting.plan.method is None:
             try:
                 fitting.certify(fit)
@@ -252,7 +268,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
-                f"times in all: {fitting.problem.bound.REMEDY} would prevent this.",
+                f"times in all: {starts_of(fitting.problem.bound).REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem.core.schedules import constant, inverse, power, sample_size
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.fit_checkpoint import KEEPING
 from swiftem.estimators.mixture.base import MixtureBase, Past
@@ -18,9 +19,8 @@ from swiftem.estimators.mixture.online import OnlineMixture
 from swiftem.estimators.model_content import ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.estimators.watch import History
+from swiftem.mixture.families import Blocks, Given, find_family, read_family
 from swiftem.models import NormalInverseWishart
-from swiftem.models.families import Blocks, Given, find_family, read_family
-from swiftem.schedules import constant, inverse, power, sample_size
 
 __all__ = [
     "family_from_header",
@@ -37,9 +37,14 @@ LEFT_OUT = (*KEEPING, "device", "device_memory_limit")
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
-    "converged_": bool, "n_iter_": int, "lower_bound_": float, "stationarity_": float,
-    "log_likelihood_": float, "method_": str, "n_features_in_": int,
-}  # fmt: skip
+    "converged_": bool,
+    "n_iter_": int,
+    "lower_bound_": float,
+    "stationarity_": float,
+    "log_likelihood_": float,
+    "method_": str,
+    "n_features_in_": int,
+}
 """Fitted attributes in the header, and their types."""
 ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 """Parameters that may be arrays."""
@@ -79,9 +84,10 @@ def state_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDA
     online: OnlineMixture | None = estimator.__dict__.get("_online")
     if online is not None:
         header["online"] = {name: getattr(online, name) for name in ONLINE} | {
-            "size": online.sample.size, "threshold": online.sample.threshold,
+            "size": online.sample.size,
+            "threshold": online.sample.threshold,
             "rng": online.rng.bit_generator.state,
-        }  # fmt: skip
+        }
         arrays |= {"online_s": online.s, "online_centre": online.centre}
         arrays |= {f"online_{name}": getattr(online.sample, name) for name in SAMPLE}
     return header, arrays

@@ -9,9 +9,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.algorithm import run_problem
-from swiftem.data.draws import Seed
+from swiftem._run import run_problem
+from swiftem.core.draws import Seed
+from swiftem.core.problem import Problem, certify
+from swiftem.core.process import DeferredInterrupt, clock
+from swiftem.core.result import Iterate
+from swiftem.core.schedules import resolve
+from swiftem.core.types import Array, Theta
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.device import em_on_device
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning, Start, check_start, reseed
@@ -26,11 +30,8 @@ from swiftem.estimators.mixture.optima.accelerated import (
 from swiftem.estimators.mixture.plan import Plan, iterations_in
 from swiftem.estimators.watch import Moment, NoStart, StartWatch
 from swiftem.methods import Method, Squarem
-from swiftem.models.components import BoundComponents
-from swiftem.problem import Problem, certify
-from swiftem.process import DeferredInterrupt, clock
-from swiftem.result import Iterate
-from swiftem.schedules import resolve
+from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["DegenerateComponentWarning", "Fit", "Fitting"]
 
@@ -122,9 +123,14 @@ class Fitting:
     interrupted: bool = False
 
     def fit(
-        self, start: Start, seed: int, watch: StartWatch, *, last: tuple[float, float, float] | None = None,
+        self,
+        start: Start,
+        seed: int,
+        watch: StartWatch,
+        *,
+        last: tuple[float, float, float] | None = None,
         keeper: NoStart | None = None,
-    ) -> Fit:  # fmt: skip
+    ) -> Fit:
         """Return the fit from a start.
 
         ``last`` is the end of an earlier fit by em that it continues: bound, gain and rate. ``keeper`` has
@@ -193,13 +199,16 @@ class _OneFit:
         """Return the state of the fit."""
         remaining = self._remaining
         return {
-            "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)}, "is_over": is_over,
-            "seconds": clock() - self._began, "runs": self._runs,
+            "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)},
+            "is_over": is_over,
+            "seconds": clock() - self._began,
+            "runs": self._runs,
             "remaining": None if remaining is None else remaining.state,
             "steps": None if self._steps is None else self._steps.state,
-            "run": self._run_now, "look": None if look is None else look.state(),
+            "run": self._run_now,
+            "look": None if look is None else look.state(),
             "rng": self._rng.bit_generator.state,
-        }  # fmt: skip
+        }
 
     def _new_remaining(self, *last: float) -> Remaining:
         return Remaining(self._shared.tol, rows_of(self._source), *last, multiple=self._shared.multiple)
@@ -216,16 +225,21 @@ class _OneFit:
         passes = self._shared.max_passes - round(self.fit.passes)
         # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
         is_plain = self._steps is None and not self.watch.wants_theta and type(self._keeper) is NoStart
-        there = self.problem.e_step.em() if is_plain and passes > 0 else None
+        there = self.problem.compute.em() if is_plain and passes > 0 else None
         if there is None:
             self.em(passes, self._remaining, keeps=True, steps=self._steps)
         else:
             em_on_device(self, there, passes, self._remaining)
 
     def em(
-        self, passes: int, remaining: Remaining | None = None, *, is_last: bool = True, keeps: bool = False,
+        self,
+        passes: int,
+        remaining: Remaining | None = None,
+        *,
+        is_last: bool = True,
+        keeps: bool = False,
         steps: Leaps | None = None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
 
         With ``steps`` there are leaps: the bound is then that of the last accepted point. Returns whether a
@@ -244,7 +258,7 @@ class _OneFit:
                 check()
                 before = fit.theta
                 at = before if steps is None or steps.point is None else bound.m_step(steps.point)
-                with self.problem.e_step.checked_by(check) as e_step:
+                with self.problem.compute.checked_by(check) as e_step:
                     s = taken = e_step.full(at)
                     objective = e_step.objective(at)
                 fit.passes += 1.0
@@ -290,15 +304,15 @@ class _OneFit:
 
     def _mend(self, s: Array, *, is_last: bool) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        gone = self._bound.dead(s, rows_of(self._source))
+        gone = starts_of(self._bound).dead(s, rows_of(self._source))
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
         fit = self.fit
-        gone = gone if exists else np.union1d(gone, self._bound.collapsed(s))
+        gone = gone if exists else np.union1d(gone, starts_of(self._bound).collapsed(s))
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
             if not exists:
-                raise ValueError(self._bound.ILL_DEFINED)
+                raise ValueError(starts_of(self._bound).ILL_DEFINED)
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
@@ -366,7 +380,7 @@ class _OneFit:
             fit.rejected = rejected + iterate.rejected
             step = float(gamma(iterate.k))
             stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if len(self._bound.dead(iterate.s, rows_of(self._source))):
+            if len(starts_of(self._bound).dead(iterate.s, rows_of(self._source))):
                 ended = "in trouble"
             elif iterate.rejected - last[1] == iterate.k - last[0]:
                 ended = "all rejected"
@@ -378,10 +392,17 @@ class _OneFit:
 
         seed: Seed = np.random.SeedSequence(self._seed, spawn_key=(self._runs,))
         result = run_problem(
-            self.problem, method, theta0=fit.theta, s0=fit.s, seed=seed, n_iter=now.n_iter,
-            record_every=epoch, record=lambda iterate: None, callback=look_at,
+            self.problem,
+            method,
+            theta0=fit.theta,
+            s0=fit.s,
+            seed=seed,
+            n_iter=now.n_iter,
+            record_every=epoch,
+            record=lambda iterate: None,
+            callback=look_at,
             checkpoint=self._keeper.of_run(method, n, lambda: self._place(look)),
-        )  # fmt: skip
+        )
         fit.theta, fit.passes = result.theta, spent + result.passes
         fit.interrupted = result.status == "interrupted"
         if result.s is not None:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context, mixture
 
-from swiftem._checks import TOO_LARGE, check_real
-from swiftem._typing import Array, Theta
+from swiftem.core.checks import TOO_LARGE, check_real
+from swiftem.core.scratch import in_words
+from swiftem.core.types import Array, Theta
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
@@ -28,7 +29,6 @@ from swiftem.estimators.sklearn_parts import (
     _compute_precision_cholesky_from_precisions,
 )
 from swiftem.estimators.validated import allows_missing
-from swiftem.files.scratch import in_words
 from swiftem.methods import Method
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
@@ -239,10 +239,13 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def _model(self) -> GaussianMixtureModel:
         return GaussianMixtureModel(
-            self.n_components, covariance=self.covariance_type,
+            self.n_components,
+            covariance=self.covariance_type,
             reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
-            concentration=self.concentration, prior=self.prior, missing=self.missing,
-        )  # fmt: skip
+            concentration=self.concentration,
+            prior=self.prior,
+            missing=self.missing,
+        )
 
     def _given_start(self, model: Any, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import as_floats, check_int, shown
-from swiftem._typing import Array, Index, Theta
+from swiftem.core.checks import as_floats, check_int, shown
+from swiftem.core.types import Array, Index, Theta
 from swiftem.data.foreign import kernels_of
 from swiftem.estimators.mixture.content import FITTED
 from swiftem.estimators.mixture.device import sample_on_device
 from swiftem.estimators.mixture.estimator import MixtureEstimator
+from swiftem.mixture.covariance import COVARIANCES
+from swiftem.mixture.theta import GaussianTheta
 from swiftem.models import GaussianMixtureModel
-from swiftem.models.covariance import COVARIANCES
-from swiftem.models.gaussian_theta import GaussianTheta
 
 if TYPE_CHECKING:
     import sklearn.mixture
@@ -52,9 +52,14 @@ class GaussianQueries(MixtureEstimator):
 
     @classmethod
     def from_parameters(
-        cls, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike, *, covariance_type: str = "full",
+        cls,
+        weights: ArrayLike,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        *,
+        covariance_type: str = "full",
         **parameters: Any,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Return a fitted mixture with these parameters.
 
         Parameters

@@ -10,23 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from swiftem._typing import Array, Index, Theta
-from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.core.checkpoint import check_form
+from swiftem.core.compute import BLOCK
+from swiftem.core.problem import Problem
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Index, Theta
+from swiftem.data.array import ArraySource
 from swiftem.data.foreign import in_numpy
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.source import Source
-from swiftem.data.units.unit_source import UnitSource
-from swiftem.engine.expectation import BLOCK
-from swiftem.engine.threads import openmp_after_fork
+from swiftem.data.stored import StoredSource
+from swiftem.data.units.source import UnitSource
 from swiftem.estimators.validated import some_rows
-from swiftem.models.components import BoundComponents
-from swiftem.problem import Problem
+from swiftem.kernels.threads import openmp_after_fork
+from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.starts import starts_of
 
 __all__ = [
-    "DegenerateComponentWarning", "Start", "StartInterrupted", "check_start", "make_start", "mended",
-    "reseed", "start_statistics", "until_interrupted",
-]  # fmt: skip
+    "DegenerateComponentWarning",
+    "Start",
+    "StartInterrupted",
+    "check_start",
+    "make_start",
+    "mended",
+    "reseed",
+    "start_statistics",
+    "until_interrupted",
+]
 
 LARGE = 100_000
 """Number of rows from which k-means uses mini-batches."""
@@ -158,7 +166,7 @@ def start_statistics(
     random_state : RandomState
         Used as in scikit-learn, so that the same seed gives the same start.
     """
-    bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.e_step
+    bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.compute
     if isinstance(init_params, str) and init_params == "k-means++" and hasattr(e_step, "plus_plus"):
         index = e_step.plus_plus(random_state)
         if index is not None:  # on a device: no other row is needed
@@ -170,7 +178,7 @@ def start_statistics(
     s: Array | None = None
     for batch in source.blocks(BLOCK):
         found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
-        part = e_step.share(batch, bound.start_rows(found, batch))
+        part = e_step.share(batch, starts_of(bound).start_rows(found, batch))
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.
@@ -189,7 +197,7 @@ def _responsibilities(
     X = source.y
     if isinstance(init_params, str):
         if init_params in ("kmeans", "race"):
-            labels = _kmeans(bound.for_start(X), source.weight, n_components, random_state)
+            labels = _kmeans(starts_of(bound).for_start(X), source.weight, n_components, random_state)
             return _of_labels(labels, n_components)
         if init_params == "random":
 
@@ -205,7 +213,10 @@ def _responsibilities(
 
         with openmp_after_fork():
             _, index = kmeans_plusplus(
-                bound.for_start(X), n_components, sample_weight=source.weight, random_state=random_state
+                starts_of(bound).for_start(X),
+                n_components,
+                sample_weight=source.weight,
+                random_state=random_state,
             )
         return _of_rows(index, source.weight, n_components)
     found = init_params(X, n_components, random_state) if callable(init_params) else init_params
@@ -291,9 +302,9 @@ def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generat
         Source of randomness.
     """
     try:
-        return bound.mended(s, rows, rng)
+        return starts_of(bound).mended(s, rows, rng)
     except ValueError:
-        raise ValueError(bound.ILL_DEFINED) from None
+        raise ValueError(starts_of(bound).ILL_DEFINED) from None
 
 
 def reseed(
@@ -305,6 +316,6 @@ def reseed(
     worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
     rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]
     try:
-        return bound.reset(theta, s, gone, rows, rng)
+        return starts_of(bound).reset(theta, s, gone, rows, rng)
     except ValueError:
-        raise ValueError(bound.ILL_DEFINED) from None
+        raise ValueError(starts_of(bound).ILL_DEFINED) from None

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array, Theta
+from swiftem.data.array import ArraySource
+from swiftem.data.stored import StoredSource
+from swiftem.data.units.source import UnitSource
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.validated import in_memory
-from swiftem.models.rows import spread_rows
-from swiftem.problem import Problem
+from swiftem.mixture.rows import spread_rows
 
 __all__ = ["Look", "Run"]
 
@@ -84,8 +84,7 @@ class Look:
         else:
             index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
             weight = None if source.weight is None else source.weight[index]
-            allow_missing = getattr(source, "allow_missing", False)
-            rows = ArraySource(source.take(index).y, weight, allow_missing=allow_missing)
+            rows = ArraySource(source.take(index).y, weight, allow_missing=source.allow_missing)
         self._problem, self._tol, self._looks = problem, tol, looks
         self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
@@ -106,7 +105,7 @@ class Look:
 
     def at(self, theta: Theta, passes: float) -> bool:
         """Evaluate the objective at ``theta``; return whether the fit has converged."""
-        found = self._looked_at.e_step.evaluate(theta).log_likelihood
+        found = self._looked_at.compute.evaluate(theta).log_likelihood
         total = float(self._weight.sum())
         objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
         calm = False
@@ -126,6 +125,6 @@ class Look:
     def _calm_on_all_rows(self, theta: Theta, passes: float) -> bool:
         if self._last_of_all is not None and passes < APART * self._last_of_all[0]:
             return False
-        objective = self._problem.e_step.objective(theta)
+        objective = self._problem.compute.objective(theta)
         before, self._last_of_all = self._last_of_all, (passes, objective)
         return before is not None and abs(before[1] - objective) < self._tol * (passes - before[0])

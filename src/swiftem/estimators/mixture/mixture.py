@@ -14,10 +14,10 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import as_floats, check_int, check_simplex, shown
-from swiftem._typing import Array, Theta
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.source import Source
+from swiftem.core.checks import as_floats, check_int, check_simplex, shown
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
+from swiftem.data.array import ArraySource
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.file import family_from_header, flat
 from swiftem.estimators.mixture.table.columns import TEXT, TableColumn
@@ -25,9 +25,10 @@ from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import AT_LEAST_ONE, NOT_NEGATIVE, Interval
 from swiftem.methods import Method
-from swiftem.models.families import Blocks, Family, Given, read_family
-from swiftem.models.families.observed import complete
-from swiftem.models.mixture import MixtureModel, MixtureTheta
+from swiftem.mixture.families import Blocks, Family, Given, read_family
+from swiftem.mixture.families.observed import complete
+from swiftem.mixture.model import MixtureModel, MixtureTheta
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["Mixture"]
 
@@ -207,9 +208,12 @@ n_features_in_, feature_names_in_
             if isinstance(family, Blocks):
                 family = family.named(getattr(self, "feature_names_in_", None))
         return MixtureModel(
-            self.n_components, family, smoothing=self.smoothing, concentration=self.concentration,
+            self.n_components,
+            family,
+            smoothing=self.smoothing,
+            concentration=self.concentration,
             missing=self.missing,
-        )  # fmt: skip
+        )
 
     def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
         return model.learnt(source)
@@ -293,7 +297,7 @@ n_features_in_, feature_names_in_
         theta = self._theta()
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
         bound = self._bind(ArraySource(np.zeros((1, self.n_features_in_))))
-        rows = bound.draw(theta, labels, rng)
+        rows = starts_of(bound).draw(theta, labels, rng)
         return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:

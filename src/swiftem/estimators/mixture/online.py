@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array, Theta
-from swiftem.data.rows.array_source import ArraySource
+from swiftem.core.compute import Placement
+from swiftem.core.problem import Problem
+from swiftem.core.schedules import Schedule
+from swiftem.core.types import Array, Theta
+from swiftem.data.array import ArraySource
 from swiftem.estimators.mixture.plan import kernels_for
-from swiftem.models.components import BoundComponents
-from swiftem.models.rows import has_missing
-from swiftem.problem import Problem
-from swiftem.schedules import Schedule
+from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.rows import has_missing
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["OnlineMixture", "Reservoir"]
 
@@ -160,20 +162,32 @@ class OnlineMixture:
         """Return the state after a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
         bound: Any = model.bind(source)
-        e_step = _problem(bound.model, source, bound).e_step
+        e_step = _problem(bound.model, source, bound).compute
         s = e_step.full(theta)
         online = cls(
-            bound.model, bound.about, s, source.total_weight,
+            bound.model,
+            starts_of(bound).about,
+            s,
+            source.total_weight,
             Reservoir.empty(_kept(bound.model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
-            rng, 2.0 * source.total_weight, -e_step.objective(theta), 1,
-        )  # fmt: skip
+            rng,
+            2.0 * source.total_weight,
+            -e_step.objective(theta),
+            1,
+        )
         return online, theta
 
     @classmethod
     def go_on(
-        cls, model: Any, theta: Theta, d: int, centre: Array, s: Array | None, seen: float,
+        cls,
+        model: Any,
+        theta: Theta,
+        d: int,
+        centre: Array,
+        s: Array | None,
+        seen: float,
         rng: np.random.Generator,
-    ) -> OnlineMixture:  # fmt: skip
+    ) -> OnlineMixture:
         """Return the state after a fit to rows of weight ``seen``; its sample is drawn from the mixture.
 
         If ``seen`` is zero, the parameters are only a start.
@@ -184,7 +198,7 @@ class OnlineMixture:
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = bound.redraw(theta, s, labels, rng)
+        rows = starts_of(bound).redraw(theta, s, labels, rng)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 
@@ -199,12 +213,15 @@ class OnlineMixture:
             return self._widened().add(source, theta, fit_rows, step)
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
-        e_step = _problem(self.model, source, bound).e_step
+        e_step = _problem(self.model, source, bound).compute
         proxy = e_step.full(theta)
         now = replace(
-            self, seen=seen, bound=-e_step.objective(theta), n_batches=self.n_batches + 1,
+            self,
+            seen=seen,
+            bound=-e_step.objective(theta),
+            n_batches=self.n_batches + 1,
             sample=self.sample.add(_rows(source), _weights(source), self.rng),
-        )  # fmt: skip
+        )
         gamma = 1.0 - (1.0 - source.total_weight / seen) ** (1.0 + self.power)
         if step is not None:
             gamma = float(step(now.n_batches))
@@ -228,7 +245,7 @@ class OnlineMixture:
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)
-        e_step = _problem(self.model, rows, bound).e_step
+        e_step = _problem(self.model, rows, bound).compute
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
         except ValueError:  # for example if all rows are equal: there is nothing better
@@ -255,13 +272,15 @@ class OnlineMixture:
     def _bind(self, source: ArraySource, seen: float) -> BoundComponents:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
         bound: BoundComponents = self.model.bind(source, centre=self.centre)
-        return bound.with_share(source.total_weight / seen)
+        return starts_of(bound).with_share(source.total_weight / seen)
 
 
 def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem:
     """Return the problem of a batch, with the kernels for its size."""
     d = source.y.reshape(source.n, -1).shape[1]
-    return Problem(model, source, bound=bound, kernels=kernels_for(source.n, model.size(d)))
+    return Problem(
+        model, source, bound=bound, placement=Placement.named(kernels_for(source.n, model.size(d)))
+    )
 
 
 def _kept(model: Any, d: int) -> int:

@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from swiftem._checks import shown
+from swiftem.core.checks import shown
+from swiftem.core.schedules import StepSize, power
 from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM, has_field, make_method
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.methods.acceleration import Acceleration
-from swiftem.schedules import StepSize, power
 
 __all__ = ["METHOD_NAMES", "MOST_PASSES", "SMALL", "Plan", "iterations_in", "kernels_for", "make_plan"]
 
@@ -96,9 +96,16 @@ class Plan:
 
 
 def make_plan(
-    method: str | Method, batch_size: Any, step_size: Any, *, n: int, n_components: int, size: int,
-    per_sample: float = 1.0, acceleration: str | None = None,
-) -> Plan:  # fmt: skip
+    method: str | Method,
+    batch_size: Any,
+    step_size: Any,
+    *,
+    n: int,
+    n_components: int,
+    size: int,
+    per_sample: float = 1.0,
+    acceleration: str | None = None,
+) -> Plan:
     """Return the plan for n samples and statistics of length ``size``; with an acceleration, "auto" is em.
 
     A sample is a row, or a unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would
@@ -178,8 +185,6 @@ def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> in
     >>> iterations_in(method, 1000, 3.0, s_is_given=True), iterations_in(method, 1000, 3.0, s_is_given=False)
     (100, 50)
     """
-    if method.largest_batch is not None:
-        raise ValueError("method must have batches of one size here, got a largest_batch: use swiftem.run.")
     left = max(0, round(passes * n) - (0 if s_is_given and not method.remembers else n))
     each = method.batch_size * method.evaluations
     begins: list[int] = []

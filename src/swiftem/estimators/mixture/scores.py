@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import check_not_lazy
-from swiftem._typing import Array
-from swiftem.budget import Budget, read_memory_limit
+from swiftem.core.budget import read_memory_limit
+from swiftem.core.checks import check_not_lazy
+from swiftem.core.compute import Compute, Evaluation, Placement
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
 from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of, like
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.rows.tensor_source import TensorSource
-from swiftem.data.units.collections import units_of
-from swiftem.data.units.unit_source import UnitSource
-from swiftem.engine.expectation import Evaluation, Expectation
+from swiftem.data.stored import StoredSource
+from swiftem.data.tensor import TensorSource
+from swiftem.data.units.source import UnitSource, units_of
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.estimators.validated import (
@@ -31,7 +31,7 @@ from swiftem.estimators.validated import (
     read_weights,
     validated,
 )
-from swiftem.problem import Problem
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["MixtureScores", "criteria"]
 
@@ -95,7 +95,7 @@ class MixtureScores(MixtureBase):
             )
         return self._rows(X.unweighted() if isinstance(X, ArraySource | StoredSource) else X)
 
-    def _e_step(self, X: Any) -> tuple[Any, Any, Expectation]:
+    def _e_step(self, X: Any) -> tuple[Any, Any, Compute]:
         """Return rows as a source, the model for them, and its E-step."""
         source = X
         if not isinstance(X, StoredSource | UnitSource | TensorSource):
@@ -107,9 +107,9 @@ class MixtureScores(MixtureBase):
             rows = ArraySource(np.full((1, *X.tail), np.nan if has_holes else 0.0), allow_missing=has_holes)
         bound = self._bind(rows)
         kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
-        budget = Budget(on_device=read_memory_limit(self.device_memory_limit, "device_memory_limit"))
-        problem = Problem(bound.model, source, bound=bound, kernels=kernels, budget=budget)
-        return source, bound, problem.e_step
+        limit = read_memory_limit(self.device_memory_limit, "device_memory_limit")
+        problem = Problem(bound.model, source, bound=bound, placement=Placement.named(kernels, limit))
+        return source, bound, problem.compute
 
     def _evaluate(self, X: Any, **wanted: bool) -> Evaluation:
         """Return the E-step of all rows: in tensors on their device if they are there."""
@@ -293,7 +293,8 @@ class MixtureScores(MixtureBase):
         for here, y in _blocks(rows, max(NUMBERS // self.n_components, 1)):
             _, bound, e_step = self._e_step(y)
             responsibilities = e_step.evaluate(theta, responsibilities=True).responsibilities
-            found[here] = bound.imputed(y, responsibilities, theta, rng)
+            assert responsibilities is not None
+            found[here] = starts_of(bound).imputed(y, responsibilities, theta, rng)
         return found
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

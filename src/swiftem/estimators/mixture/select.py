@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem._checks import check_choice, check_int, shown
-from swiftem._warn import warn
-from swiftem.engine.threads import get_threads, one_thread_blas, one_thread_openmp
+from swiftem.core.checks import check_choice, check_int, shown
+from swiftem.core.warn import warn
 from swiftem.estimators.mixture.candidate_fits import (
     GAUSSIAN,
     KINDS,
@@ -32,7 +31,8 @@ from swiftem.estimators.mixture.selection import Candidate, Selection, component
 from swiftem.estimators.mixture.table.tabular import AUTO
 from swiftem.estimators.regression.candidate_fits import RegressionFits
 from swiftem.estimators.regression.regression_mixture import RegressionMixture
-from swiftem.models.families import Given, read_family
+from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
+from swiftem.mixture.families import Given, read_family
 
 __all__ = ["select"]
 

@@ -8,7 +8,7 @@ from html import escape
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swiftem.models.covariance import COVARIANCES
+from swiftem.mixture.covariance import COVARIANCES
 
 if TYPE_CHECKING:
     from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
@@ -132,12 +132,18 @@ class Selection:
         decimals = min(max(6 - len(f"{largest:.0f}"), 1), 5)
         rows = [
             [
-                str(place), row.covariance_type, str(row.n_components), f"{row.value:.{decimals}f}",
-                f"{row.value - ranking[0].value:.{decimals}f}", f"{row.log_likelihood:.5f}",
-                str(row.n_parameters), str(row.passes), "yes" if row.converged else "no",
+                str(place),
+                row.covariance_type,
+                str(row.n_components),
+                f"{row.value:.{decimals}f}",
+                f"{row.value - ranking[0].value:.{decimals}f}",
+                f"{row.log_likelihood:.5f}",
+                str(row.n_parameters),
+                str(row.passes),
+                "yes" if row.converged else "no",
             ]
             for place, row in enumerate(ranking, start=1)
-        ]  # fmt: skip
+        ]
         return head, rows
 
     def _more(self) -> list[str]:

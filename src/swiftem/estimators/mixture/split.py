@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 
 __all__ = [
     "Gaussians",

@@ -19,18 +19,37 @@ class RegressionFits(CandidateFits):
 
     @classmethod
     def prepare_responses(
-        cls, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, criterion: Criterion, n_init: int,
-        random_state: Any, parameters: dict[str, Any], family: str, label: str,
-    ) -> Self:  # fmt: skip
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        criterion: Criterion,
+        n_init: int,
+        random_state: Any,
+        parameters: dict[str, Any],
+        family: str,
+        label: str,
+    ) -> Self:
         """Validate the data as a fit would, once for all fits."""
         reader = RegressionMixture(1, family=family)
         source = reader._read_for_fit(X, y, sample_weight, reset=True, least=2).source
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         names = getattr(reader, "feature_names_in_", None)
         return cls(
-            family, label, None, (X, y, sample_weight), source, names, {}, source.y, source.weight, criterion,
-            n_init, seed, parameters,
-        )  # fmt: skip
+            family,
+            label,
+            None,
+            (X, y, sample_weight),
+            source,
+            names,
+            {},
+            source.y,
+            source.weight,
+            criterion,
+            n_init,
+            seed,
+            parameters,
+        )
 
     def _parts(self) -> tuple[Any, Any, Any]:
         return self.source.y[:, :-1], self.source.y[:, -1], self.source.weight
@@ -65,10 +84,14 @@ class RegressionFits(CandidateFits):
             weights = now.weights[index] / np.where(index == largest, 2.0, 1.0)
             is_linear = self.family == "gaussian"
             mixture = RegressionMixture.from_parameters(
-                weights, now.beta[index, 1:], now.beta[index, 0] if mixture.fit_intercept else None,
-                now.variances[index] if is_linear else None, family=self.family, random_state=seed,
+                weights,
+                now.beta[index, 1:],
+                now.beta[index, 0] if mixture.fit_intercept else None,
+                now.variances[index] if is_linear else None,
+                family=self.family,
+                random_state=seed,
                 **{name: value for name, value in self.parameters.items() if name != "fit_intercept"},
-            )  # fmt: skip
+            )
         for name in FIT:
             setattr(mixture, name, getattr(before.mixture, name))
         return mixture

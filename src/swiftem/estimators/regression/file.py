@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import check_simplex
+from swiftem.core.checks import check_simplex
 from swiftem.estimators.fit_checkpoint import KEEPING
 from swiftem.estimators.mixture.file import (
     PLAIN,

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import check_real
-from swiftem._typing import Array
-from swiftem.models.families import Columns, Family, Params
-from swiftem.models.families.gaussian import Standardised, standard
+from swiftem.core.checks import check_real
+from swiftem.core.types import Array
+from swiftem.mixture.families import Columns, Family, Params
+from swiftem.mixture.families.gaussian import Standardised, standard
 
 __all__ = ["GaussianRegression"]
 
@@ -113,9 +113,7 @@ class GaussianRegression(Standardised):
         """Raise TypeError: the density of x is not part of the model."""
         raise TypeError("a mixture of regressions has no distribution of x: draw y with sample(X).")
 
-    def redraw(
-        self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator
-    ) -> Array:  # fmt: skip
+    def redraw(self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
         """Return rows with normal x of the means and covariances in the statistics, and y given x."""
         moments = _moments(means)
         d = moments.shape[1] - 1

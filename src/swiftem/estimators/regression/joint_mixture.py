@@ -6,14 +6,14 @@ from typing import cast
 
 import numpy as np
 
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.source import Source
+from swiftem.core.source import Source
+from swiftem.data.array import ArraySource
+from swiftem.data.stored import StoredSource
 from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.regression.gaussian_regression import GaussianRegression
 from swiftem.estimators.regression.newton_em import Units, best_start
 from swiftem.estimators.validated import some_rows
-from swiftem.models.mixture import MixtureTheta
+from swiftem.mixture.model import MixtureTheta
 
 __all__ = ["JointMixture"]
 
@@ -30,8 +30,13 @@ class JointMixture(Mixture):
         assert isinstance(self.family, GaussianRegression)
         units = Units.of("gaussian", X, y, weight, self.family.intercept)
         start = best_start(
-            "gaussian", units.design(X), (y - units.shift) / units.unit, weight, self.n_components,
-            self.smoothing, rng,
-        )  # fmt: skip
+            "gaussian",
+            units.design(X),
+            (y - units.shift) / units.unit,
+            weight,
+            self.n_components,
+            self.smoothing,
+            rng,
+        )
         found = units.outside(start)
         return MixtureTheta(found.weights, {"coefficients": found.beta, "variances": found.variances})

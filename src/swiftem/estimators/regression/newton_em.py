@@ -18,18 +18,26 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem._typing import Array
-from swiftem._warn import warn
-from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.core.checkpoint import check_form
+from swiftem.core.process import DeferredInterrupt, clock
+from swiftem.core.types import Array
+from swiftem.core.warn import warn
 from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.regression.responses import Observed
 from swiftem.estimators.watch import History, Moment, NoStart, StartWatch, Watcher, keeps_checkpoints
-from swiftem.process import DeferredInterrupt, clock
 
 __all__ = [
-    "NewtonFit", "Regressions", "Units", "best_start", "fit_counts", "log_densities", "mean_of", "newton_fit",
-    "normalised", "one_pass",
-]  # fmt: skip
+    "NewtonFit",
+    "Regressions",
+    "Units",
+    "best_start",
+    "fit_counts",
+    "log_densities",
+    "mean_of",
+    "newton_fit",
+    "normalised",
+    "one_pass",
+]
 
 NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
 
@@ -185,9 +193,14 @@ def _newton(X: Array, y: Array, r: Array, beta: Array, ridge: float) -> Array:
 
 
 def best_start(
-    family: str, X: Array, y: Array, weight: Array, n_components: int, ridge: float,
+    family: str,
+    X: Array,
+    y: Array,
+    weight: Array,
+    n_components: int,
+    ridge: float,
     rng: np.random.Generator,
-) -> Regressions:  # fmt: skip
+) -> Regressions:
     """Return the best of several starts: regressions of a few random rows, and short fits to a sample."""
     if len(y) > ROWS:
         index = rng.choice(len(y), ROWS, replace=False)
@@ -231,9 +244,17 @@ class NewtonFit:
 
 
 def newton_fit(
-    X: Array, y: Array, weight: Array, start: Regressions, *, tol: float, max_iter: int, ridge: float,
-    watch: StartWatch, keeper: NoStart | None = None,
-) -> NewtonFit:  # fmt: skip
+    X: Array,
+    y: Array,
+    weight: Array,
+    start: Regressions,
+    *,
+    tol: float,
+    max_iter: int,
+    ridge: float,
+    watch: StartWatch,
+    keeper: NoStart | None = None,
+) -> NewtonFit:
     """Return the fit from a start; it has converged if a pass gains less than ``tol``.
 
     ``bound`` is that of the parameters returned. ``keeper`` has the checkpoints.
@@ -287,11 +308,16 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
         random_state = check_random_state(estimator.random_state)
         return [
             best_start(
-                "poisson", design, values, weight, n_components, float(estimator.smoothing),
+                "poisson",
+                design,
+                values,
+                weight,
+                n_components,
+                float(estimator.smoothing),
                 np.random.default_rng(random_state.randint(2**31 - 1)),
             )
             for _ in range(estimator.n_init)
-        ]  # fmt: skip
+        ]
 
     def check(made: Any) -> None:
         if len(made) != (1 if goes_on else estimator.n_init):
@@ -308,10 +334,16 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
 
         def one(number: int, watch: StartWatch) -> NewtonFit:
             return newton_fit(
-                design, values, weight, starts[number], tol=float(estimator.tol),
-                max_iter=int(estimator.max_iter), ridge=float(estimator.smoothing), watch=watch,
+                design,
+                values,
+                weight,
+                starts[number],
+                tol=float(estimator.tol),
+                max_iter=int(estimator.max_iter),
+                ridge=float(estimator.smoothing),
+                watch=watch,
                 keeper=None if kept is None else kept.of_start(number),
-            )  # fmt: skip
+            )
 
         with Watcher(estimator._new_joint(), len(starts), rows, most_looks=estimator.max_iter) as watcher:
             fit = max(watcher.map(one), key=lambda found: found.bound)

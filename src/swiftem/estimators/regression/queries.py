@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.scores import NUMBERS, criteria
 from swiftem.estimators.mixture.table.profile import Summary, number_text, percent_text
@@ -305,9 +305,12 @@ class RegressionQueries(BaseEstimator):  # type: ignore[misc]
         )
 
     def plot(
-        self, X: ArrayLike, y: ArrayLike | None = None, columns: Sequence[int | str] | None = None,
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        columns: Sequence[int | str] | None = None,
         axes: Any = None,
-    ) -> NDArray[Any]:  # fmt: skip
+    ) -> NDArray[Any]:
         """Draw one panel per column: the mean of y by component, the other columns at their means.
 
         Parameters

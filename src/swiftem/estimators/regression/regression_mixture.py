@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import as_floats, check_simplex, shown
+from swiftem.core.checks import as_floats, check_simplex, shown
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, kept_apart
 from swiftem.estimators.mixture.plan import METHOD_NAMES
 from swiftem.estimators.model_content import ModelContent
@@ -33,14 +33,33 @@ from swiftem.estimators.watch import History
 __all__ = ["RegressionMixture"]
 
 OF_FIT = (
-    "converged_", "n_iter_", "method_", "lower_bound_", "lower_bounds_", "history_", "stationarity_",
-)  # fmt: skip
+    "converged_",
+    "n_iter_",
+    "method_",
+    "lower_bound_",
+    "lower_bounds_",
+    "history_",
+    "stationarity_",
+)
 """Attributes of the mixture of rows (x, y) that are those of the regressions."""
 OF_MIXTURE = (
-    "n_components", "tol", "smoothing", "max_iter", "n_init", "random_state", "warm_start", "verbose",
-    "verbose_interval", "method", "batch_size", "step_size", "acceleration", "checkpoint",
-    "checkpoint_every", "resume",
-)  # fmt: skip
+    "n_components",
+    "tol",
+    "smoothing",
+    "max_iter",
+    "n_init",
+    "random_state",
+    "warm_start",
+    "verbose",
+    "verbose_interval",
+    "method",
+    "batch_size",
+    "step_size",
+    "acceleration",
+    "checkpoint",
+    "checkpoint_every",
+    "resume",
+)
 """Parameters of the regressions that are those of this mixture."""
 
 
@@ -299,7 +318,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
 
     def _read_for_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
-    ) -> Observed:  # fmt: skip
+    ) -> Observed:
         rows, values, seen = read_responses(self, X, y, reset=reset)
         weight = read_weights(sample_weight, rows, may_be_zero=least == 0)
         kept = seen if weight is None else seen & (weight > 0.0)
@@ -322,16 +341,18 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         if known is None or known.n_components != self.n_components:
             now = self._now()
             known = JointMixture.from_parameters(
-                now.weights, {"coefficients": now.beta, "variances": now.variances},
+                now.weights,
+                {"coefficients": now.beta, "variances": now.variances},
                 family=GaussianRegression(intercept=bool(self.fit_intercept)),
-            )  # fmt: skip
+            )
         return self._like(known)
 
     def _like(self, mixture: JointMixture) -> JointMixture:
         """Give a mixture the parameters of this estimator."""
         mixture.set_params(
-            **{name: getattr(self, name) for name in OF_MIXTURE}, init_params="random_from_data",
-        )  # fmt: skip
+            **{name: getattr(self, name) for name in OF_MIXTURE},
+            init_params="random_from_data",
+        )
         return kept_apart(mixture) if getattr(self, "_is_clone", False) else mixture
 
     def _take(self, mixture: JointMixture) -> None:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.files.scratch import row_blocks
-from swiftem.models.documents import m_step
+from swiftem.core.scratch import row_blocks
+from swiftem.core.types import Array
+from swiftem.topics.documents import m_step
 
 __all__ = ["SHARE", "decorrelated", "with_background"]
 

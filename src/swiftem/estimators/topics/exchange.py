@@ -1,4 +1,4 @@
-"""Topics from counts, and from and to the topic models of other packages."""
+"""Topics from counts, from and to scikit-learn's LDA, and for pyLDAvis."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import as_floats, shown
-from swiftem._typing import Array
+from swiftem.core.checks import as_floats, shown
+from swiftem.core.types import Array
 from swiftem.estimators.watch import History
 
 __all__ = ["TopicExchange"]
 
 
 class TopicExchange:
-    """Conversions of :class:`swiftem.PLSA`. Other packages are imported only by the methods named so."""
+    """Conversions of :class:`swiftem.PLSA`."""
 
     if TYPE_CHECKING:
         components_: Array
@@ -158,25 +158,6 @@ class TopicExchange:
             made.feature_names_in_ = self.feature_names_in_
         return made
 
-    @classmethod
-    def from_gensim(cls, model: Any) -> Self:
-        """Return the topics of gensim's ``LdaModel`` or ``LdaMulticore``, with its words.
-
-        Parameters
-        ----------
-        model : LdaModel
-            ``state.get_lambda()`` (K, V) without eta are the counts; alpha and eta become alpha and beta.
-        """
-        if not (hasattr(model, "state") and hasattr(model, "id2word")):
-            raise TypeError(f"model must be an LdaModel of gensim, got {shown(model)}.")
-        both = np.asarray(model.state.get_lambda(), dtype=np.float64)
-        beta = np.asarray(model.eta, dtype=np.float64)
-        counts = np.maximum(both - beta, 0.0)
-        names = [str(model.id2word[place]) for place in range(both.shape[1])]
-        return cls.from_counts(
-            counts, names=names, alpha=np.asarray(model.alpha, dtype=np.float64), beta=beta
-        )
-
     def to_pyldavis(self, X: Any, names: Any = None) -> dict[str, Any]:
         """Return the arguments of ``pyLDAvis.prepare``: ``prepare(**model.to_pyldavis(X))``.
 
@@ -202,82 +183,9 @@ class TopicExchange:
             warnings.filterwarnings("ignore", message="X does not have valid feature names")  # X may have had
             return pyldavis_data(self, counts, self._words(names))
 
-    def to_gensim(self, names: Any = None) -> Any:
-        """Return gensim's ``LdaModel`` with these topics; needs gensim.
 
-        Parameters
-        ----------
-        names : sequence of str, or a fitted vectorizer, optional
-            The words of the columns, which become ``id2word``, as in :meth:`top_words`.
-        """
-        from gensim.models import LdaModel
-
-        counts, alpha, beta = self._parameters()
-        words = {place: str(word) for place, word in enumerate(self._words(names))}
-        eta = np.maximum(beta, LEAST)
-        made = LdaModel(
-            id2word=words, num_topics=len(counts), alpha=np.maximum(alpha, LEAST).tolist(), eta=eta,
-            dtype=np.float64,
-        )  # fmt: skip
-        made.state.sstats = np.maximum(counts - eta, 0.0)
-        made.sync_state()
-        return made
-
-    @classmethod
-    def from_tomotopy(cls, model: Any) -> Self:
-        """Return the topics of tomotopy's ``LDAModel``, with its words.
-
-        Parameters
-        ----------
-        model : LDAModel
-            ``get_topic_word_dist`` of each topic and ``get_count_by_topics`` give the counts; alpha and eta
-            become alpha and beta. Words that tomotopy has removed are left out.
-        """
-        if not hasattr(model, "get_topic_word_dist"):
-            raise TypeError(f"model must be an LDAModel of tomotopy, got {shown(model)}.")
-        topics = np.array([model.get_topic_word_dist(k) for k in range(model.k)], dtype=np.float64)
-        tokens = np.asarray(model.get_count_by_topics(), dtype=np.float64)
-        beta = float(np.mean(model.eta))
-        both = topics * (tokens + beta * topics.shape[1])[:, None]
-        return cls.from_counts(
-            np.maximum(both - beta, 0.0), names=list(model.used_vocabs), beta=beta,
-            alpha=np.asarray(model.alpha, dtype=np.float64),
-        )  # fmt: skip
-
-    def to_tomotopy(self, names: Any = None) -> Any:
-        """Return tomotopy's ``LDAModel`` with these topics, to infer or to train with more documents.
-
-        tomotopy has no way to set counts: here the model has one document per topic, with each word as often
-        as its count, rounded, of at most a million tokens together, and counts as priors of words. So its
-        topics are these to within the rounding. Needs tomotopy.
-
-        Parameters
-        ----------
-        names : sequence of str, or a fitted vectorizer, optional
-            The words of the columns, as in :meth:`top_words`.
-        """
-        from tomotopy import LDAModel
-
-        counts, alpha, beta = self._parameters()
-        counts = counts * min(1.0, MOST_TOKENS / counts.sum())
-        words = np.array([str(word) for word in self._words(names)], dtype=object)
-        made = LDAModel(
-            k=len(counts), alpha=np.maximum(alpha, LEAST).tolist(), eta=max(float(beta.mean()), LEAST), seed=0
-        )
-        interval, made.optim_interval = made.optim_interval, 0  # alpha stays as it is
-        for word, prior in zip(words, np.maximum(counts, LEAST).T.tolist(), strict=True):
-            made.set_word_prior(word, prior)
-        for row in np.rint(counts).astype(np.int64):
-            made.add_doc(np.repeat(words, row).tolist())
-        made.train(ROUNDS, workers=1)
-        made.optim_interval = interval
-        return made
-
-
-MOST_TOKENS, ROUNDS = 10**6, 20
-"""Of a model of tomotopy: tokens, and rounds in which they find their topics."""
 LEAST = 1e-3
-"""Smallest parameter of a Dirichlet prior in other packages, which do not take 0."""
+"""Smallest parameter of a Dirichlet prior in scikit-learn, which does not take 0."""
 
 
 def _expected_log(counts: Array) -> Array:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem._checks import check_simplex
-from swiftem._typing import Array
+from swiftem.core.checks import check_simplex
+from swiftem.core.types import Array
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
@@ -19,15 +19,30 @@ from swiftem.estimators.watch import History
 __all__ = ["TopicFile"]
 
 PLAIN = (
-    "n_components", "background", "decorrelation", "method", "acceleration", "leave_one_out", "precision",
-    "sampling", "max_iter", "tol", "verbose", "verbose_interval", "memory_limit",
-)  # fmt: skip
+    "n_components",
+    "background",
+    "decorrelation",
+    "method",
+    "acceleration",
+    "leave_one_out",
+    "precision",
+    "sampling",
+    "max_iter",
+    "tol",
+    "verbose",
+    "verbose_interval",
+    "memory_limit",
+)
 ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
 """Parameters that may be functions or arrays; those are not saved."""
 RESULTS = {
-    "converged_": bool, "n_iter_": int, "log_likelihood_": float, "stationarity_": float, "method_": str,
+    "converged_": bool,
+    "n_iter_": int,
+    "log_likelihood_": float,
+    "stationarity_": float,
+    "method_": str,
     "n_features_in_": int,
-}  # fmt: skip
+}
 
 
 OF_FIT = ("log_likelihood_", "stationarity_")

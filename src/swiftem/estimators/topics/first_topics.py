@@ -12,13 +12,12 @@ from math import inf
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.engine.documents import Documents
-from swiftem.engine.gpu.topics.documents import DeviceDocuments
-from swiftem.engine.gpu.topics.topics import TopicArrays
-from swiftem.engine.streamed_documents import StreamedDocuments
-from swiftem.engine.threads import one_thread_blas, one_thread_openmp
-from swiftem.models.documents import m_step, totals_of
+from swiftem.core.types import Array
+from swiftem.kernels.threads import one_thread_blas, one_thread_openmp
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.documents import m_step, totals_of
 
 __all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
 
@@ -49,9 +48,11 @@ def random_topics(n_components: int, n_words: int, beta: Array, random_state: np
 
 
 def clustered_topics(
-    documents: Documents | StreamedDocuments, n_components: int, random_state: np.random.RandomState,
+    documents: Documents | StreamedDocuments,
+    n_components: int,
+    random_state: np.random.RandomState,
     most: int = CLUSTERED,
-) -> Array:  # fmt: skip
+) -> Array:
     """Return topics (K, V): the words of clusters of documents, by k-means.
 
     Documents are rows of log(1 + count) times the words' inverse document frequency, with unit length; at
@@ -73,9 +74,13 @@ def clustered_topics(
     indices, begin = counts.indices.astype(np.int32), counts.indptr.astype(np.int32)
     rows = csr_array((np.log1p(counts.data), indices, begin), shape=counts.shape)
     kmeans = MiniBatchKMeans(
-        n_components, n_init=1, init_size=max(1000, 3 * n_components), batch_size=1024, max_iter=3,
+        n_components,
+        n_init=1,
+        init_size=max(1000, 3 * n_components),
+        batch_size=1024,
+        max_iter=3,
         random_state=random_state,
-    )  # fmt: skip
+    )
     # The steps are short: synchronising threads would take longer than the work.
     with one_thread_blas(), one_thread_openmp(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)  # fewer kinds of documents than topics
@@ -91,9 +96,12 @@ def clustered_topics(
 
 
 def best_start(
-    starts: Sequence[Array], documents: Documents | StreamedDocuments, alpha: Array, beta: Array,
+    starts: Sequence[Array],
+    documents: Documents | StreamedDocuments,
+    alpha: Array,
+    beta: Array,
     between: Callable[[], None] = lambda: None,
-) -> tuple[Array, float]:  # fmt: skip
+) -> tuple[Array, float]:
     """Return the best start after ten passes over a few documents, and the number of passes used.
 
     The passes use leave-one-out, so that a start does not win by overfitting. They are counted in entries of

@@ -8,16 +8,16 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from swiftem._typing import Array, Theta
-from swiftem.algorithm import run_problem
-from swiftem.budget import Budget
-from swiftem.checkpoints.run_checkpoint import check_form
-from swiftem.data.documents.count_source import CountSource
-from swiftem.engine.documents import Documents
-from swiftem.engine.gpu.topics.documents import DeviceDocuments
-from swiftem.engine.gpu.topics.topics import TopicArrays
-from swiftem.engine.streamed_documents import StreamedDocuments
-from swiftem.engine.units.documents import UnitDocuments
+from swiftem._run import run_problem
+from swiftem.core.budget import Budget
+from swiftem.core.checkpoint import check_form
+from swiftem.core.problem import NO_LIMIT, Problem
+from swiftem.core.process import DeferredInterrupt, clock
+from swiftem.core.result import Iterate
+from swiftem.core.schedules import resolve
+from swiftem.core.scratch import row_blocks
+from swiftem.core.types import Array, Theta
+from swiftem.data.documents.tokens import CountSource
 from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.estimators.topics.first_topics import best_start
 from swiftem.estimators.topics.leaps import TopicLeaps
@@ -26,14 +26,13 @@ from swiftem.estimators.topics.look import TopicLook
 from swiftem.estimators.topics.momentum import Momentum
 from swiftem.estimators.topics.plan import TopicPlan
 from swiftem.estimators.watch import Moment, NoStart
-from swiftem.files.scratch import row_blocks
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
-from swiftem.models.documents import DocumentModel, m_step, totals_of
-from swiftem.problem import NO_LIMIT, Problem
-from swiftem.process import DeferredInterrupt, clock
-from swiftem.result import Iterate
-from swiftem.schedules import resolve
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.units import UnitDocuments
+from swiftem.topics.documents import DocumentModel, m_step, totals_of
 
 __all__ = ["TopicFit", "TopicFitting"]
 
@@ -274,10 +273,13 @@ class TopicFitting:
                 steps.restore(kept)
         elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
             fit.there = self.documents.topics(
-                TopicArrays(fit.topics, fit.doc_topic, fit.counts), self.alpha, self.beta,
-                leave_one_out=self.leave_one_out, contrast=(self.background, SHARE, self.decorrelation),
+                TopicArrays(fit.topics, fit.doc_topic, fit.counts),
+                self.alpha,
+                self.beta,
+                leave_one_out=self.leave_one_out,
+                contrast=(self.background, SHARE, self.decorrelation),
                 momentum=(self.plan.momentum, kept),
-            )  # fmt: skip
+            )
             tol *= self.plan.worth
         elif isinstance(self.documents, Documents | StreamedDocuments):
             momentum = Momentum(self.plan.momentum, self.documents)
@@ -334,9 +336,18 @@ class TopicFitting:
             fit.topics = m_step(fit.counts, self.beta)
 
         return self._by_run(
-            fit, clock, keeper, take, model, documents, method, s0=(fit.topics.T * share).ravel(), seed=seed,
-            n_iter=(most or self.max_passes) * method.epoch(documents.n), rests=most is None,
-        )  # fmt: skip
+            fit,
+            clock,
+            keeper,
+            take,
+            model,
+            documents,
+            method,
+            s0=(fit.topics.T * share).ravel(),
+            seed=seed,
+            n_iter=(most or self.max_passes) * method.epoch(documents.n),
+            rests=most is None,
+        )
 
     def _by_tokens(self, fit: TopicFit, method: Method, seed: int, clock: Clock, keeper: NoStart) -> None:
         """The paper's setting: tokens, drawn one by one or in batches."""
@@ -358,15 +369,31 @@ class TopicFitting:
         cost = method.evaluations + (method.renewal(0, source.n) is not None)
         epochs = max(1, int((self.max_passes - 1) / cost))
         self._by_run(
-            fit, clock, keeper, take, model, source, method, seed=seed,
+            fit,
+            clock,
+            keeper,
+            take,
+            model,
+            source,
+            method,
+            seed=seed,
             n_iter=epochs * method.epoch(source.n),
             theta0=model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics),
-        )  # fmt: skip
+        )
 
     def _by_run(
-        self, fit: TopicFit, clock: Clock, keeper: NoStart, take: Callable[[Theta, Array], None], model: Any,
-        source: Any, method: Method, *, rests: bool = True, **options: Any,
-    ) -> bool:  # fmt: skip
+        self,
+        fit: TopicFit,
+        clock: Clock,
+        keeper: NoStart,
+        take: Callable[[Theta, Array], None],
+        model: Any,
+        source: Any,
+        method: Method,
+        *,
+        rests: bool = True,
+        **options: Any,
+    ) -> bool:
         """Call :func:`swiftem.run`, with an evaluation per epoch; return whether the observer stopped it.
 
         ``take`` writes θ and s into the fit, ``rests`` is whether the run may end early on convergence.
@@ -393,10 +420,14 @@ class TopicFitting:
             return stop or fit.converged or fit.passes >= fit.tried + self.max_passes
 
         result = run_problem(
-            Problem(model, source, budget=self.budget), method, **options, record_every=epoch,
-            record=lambda iterate: None, callback=at_epoch,
+            Problem(model, source, budget=self.budget),
+            method,
+            **options,
+            record_every=epoch,
+            record=lambda iterate: None,
+            callback=at_epoch,
             checkpoint=keeper.of_run(method, source.n, lambda: fit.kept() | {"doc_topic": None}),
-        )  # fmt: skip
+        )
         if result.s is not None and result.n_iter != looked_at:
             take(result.theta, result.s)
             fit.passes = before + result.passes

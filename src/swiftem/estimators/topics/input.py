@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem._checks import check_int, check_not_lazy, check_real
-from swiftem._typing import Array, Index
-from swiftem.budget import BASE, MemoryLimitError, read_memory_limit
-from swiftem.data.documents.document_source import DocumentSource
-from swiftem.data.documents.open_documents import open_documents
-from swiftem.data.documents.sparse_structure import checked_sparse, is_sparse
+from swiftem.core.budget import BASE, MemoryLimitError, read_memory_limit
+from swiftem.core.checks import check_int, check_not_lazy, check_real
+from swiftem.core.scratch import in_words, scratch_array
+from swiftem.core.types import Array, Index
+from swiftem.data.documents.blocks import DocumentSource
+from swiftem.data.documents.corpus import open_documents
+from swiftem.data.documents.sparse import checked_sparse, is_sparse
 from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, in_numpy, is_planned, is_tensor, kernels_of
-from swiftem.data.sample_weight import check_weights, extent_of
-from swiftem.data.units.collections import current_pool, parts_of, token_of
-from swiftem.engine.documents import PIECES, Documents
-from swiftem.engine.gpu.topics.documents import DeviceDocuments
-from swiftem.engine.streamed_documents import BLOCK, StreamedDocuments
-from swiftem.engine.units.documents import UnitDocuments
+from swiftem.data.units.source import current_pool, parts_of, token_of
+from swiftem.data.weights import check_weights, extent_of
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.topics.learned_alpha import FIRST
 from swiftem.estimators.topics.plan import (
@@ -35,7 +32,10 @@ from swiftem.estimators.topics.plan import (
 )
 from swiftem.estimators.topics.queries import as_strength
 from swiftem.estimators.validated import read_weights, validated
-from swiftem.files.scratch import in_words, scratch_array
+from swiftem.topics.compute.corpus import PIECES, Documents
+from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.compute.streamed import BLOCK, StreamedDocuments
+from swiftem.topics.compute.units import UnitDocuments
 
 __all__ = ["TopicInput"]
 
@@ -168,9 +168,12 @@ class TopicInput:
                 "precision must be 'auto' or 'float64' for a Dask collection, got 'float32': leave it out."
             )
         units = UnitDocuments(
-            parts_of("X", X), weights, pool=current_pool(), token=token_of(X, sample_weight),
+            parts_of("X", X),
+            weights,
+            pool=current_pool(),
+            token=token_of(X, sample_weight),
             is_small=lambda entries, documents: is_small(entries, documents, self.n_components),
-        )  # fmt: skip
+        )
         if reset:
             self.__dict__.pop("feature_names_in_", None)
             self.n_features_in_ = units.n_words
@@ -207,9 +210,12 @@ class TopicInput:
         if limit is None:
             return
         needed = (
-            BASE + START + TABLES * 8 * documents.n_words * self.n_components + BLOCKS * documents.largest
+            BASE
+            + START
+            + TABLES * 8 * documents.n_words * self.n_components
+            + BLOCKS * documents.largest
             + 6 * 8 * documents.n
-        )  # fmt: skip
+        )
         if needed > limit:
             raise MemoryLimitError(
                 f"memory_limit must be at least {in_words(needed)} for {self.n_components} topics of "
@@ -254,9 +260,14 @@ class TopicInput:
                 raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
         try:
             X = validated(
-                self, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_non_negative=True,
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=np.float64,
+                reset=reset,
+                ensure_non_negative=True,
                 order="C",
-            )  # fmt: skip
+            )
         except ValueError as error:
             if not str(error).startswith("Input X contains NaN"):
                 raise
@@ -302,9 +313,11 @@ class TopicInput:
         return given.reshape((1, 1) if given.ndim == 0 else (-1, n_words))
 
     def _starts(
-        self, documents: Documents | StreamedDocuments | UnitDocuments, beta: Array,
+        self,
+        documents: Documents | StreamedDocuments | UnitDocuments,
+        beta: Array,
         random_state: np.random.RandomState,
-    ) -> list[Array]:  # fmt: skip
+    ) -> list[Array]:
         """Return the candidate starts, topics (K, V)."""
         documents = documents.few if isinstance(documents, UnitDocuments) else documents
         if not isinstance(self.init, str):

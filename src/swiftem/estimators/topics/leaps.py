@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.estimators.mixture.optima.accelerated import Leaps
 from swiftem.methods.accelerated import ACCELERATIONS
-from swiftem.models.documents import m_step
+from swiftem.topics.documents import m_step
 
 __all__ = ["TopicLeaps"]
 

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 
 __all__ = ["FIRST", "LEARN", "next_alpha"]
 

@@ -6,9 +6,9 @@ from math import inf, sqrt
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.engine.documents import Documents
-from swiftem.engine.streamed_documents import StreamedDocuments
+from swiftem.core.types import Array
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.streamed import StreamedDocuments
 
 __all__ = ["TopicLook"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.checkpoints.run_checkpoint import check_form
-from swiftem.engine.threads import in_order
-from swiftem.files.scratch import row_blocks
+from swiftem.core.checkpoint import check_form
+from swiftem.core.scratch import row_blocks
+from swiftem.core.types import Array
+from swiftem.kernels.threads import in_order
 
 __all__ = ["Momentum"]
 

@@ -32,14 +32,13 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._checks import shown
-from swiftem._typing import Array
-from swiftem.engine.documents import Documents
-from swiftem.engine.small_documents import SmallDocuments
+from swiftem.core.checks import shown
+from swiftem.core.schedules import power, sample_size
+from swiftem.core.types import Array
 from swiftem.estimators.topics.learned_alpha import LEARN
 from swiftem.methods import METHODS as ALL
 from swiftem.methods import Method, OnlineEM, has_field, make_method
-from swiftem.schedules import power, sample_size
+from swiftem.topics.compute.corpus import Documents, SmallDocuments
 
 __all__ = [
     "METHODS",
@@ -105,9 +104,16 @@ def beta_for(beta: Any, n_components: int) -> Any:
 
 
 def contrast_for(
-    background: Any, decorrelation: Any, name: str, plan: TopicPlan, *, n_components: int, given: bool,
-    acceleration: str | None = None, learns_alpha: bool = False,
-) -> tuple[bool, float]:  # fmt: skip
+    background: Any,
+    decorrelation: Any,
+    name: str,
+    plan: TopicPlan,
+    *,
+    n_components: int,
+    given: bool,
+    acceleration: str | None = None,
+    learns_alpha: bool = False,
+) -> tuple[bool, float]:
     """Return whether there is a background topic, and how strongly topics repel each other.
 
     These, and an α that is learned, raise ValueError for anything but em.
@@ -209,9 +215,14 @@ class TopicPlan:
 
 
 def plan_topics(
-    name: str, sampling: str, batch_size: Any, step_size: Any, *, n_documents: int,
+    name: str,
+    sampling: str,
+    batch_size: Any,
+    step_size: Any,
+    *,
+    n_documents: int,
     acceleration: str | None = None,
-) -> TopicPlan:  # fmt: skip
+) -> TopicPlan:
     """Return the plan; with an acceleration, "auto" is em alone.
 
     >>> plan_topics("auto", "auto", "auto", "auto", n_documents=10_000).first.batch_size

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem._checks import check_real
-from swiftem._typing import Array
-from swiftem._warn import warn
-from swiftem.budget import Budget, read_memory_limit
-from swiftem.checkpoints.run_checkpoint import check_form
-from swiftem.engine.documents import Documents
-from swiftem.engine.units.documents import UnitDocuments
+from swiftem.core.budget import Budget, read_memory_limit
+from swiftem.core.checkpoint import check_form
+from swiftem.core.checks import check_real
+from swiftem.core.problem import relative_change
+from swiftem.core.scratch import row_blocks
+from swiftem.core.types import Array
+from swiftem.core.warn import warn
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent
@@ -41,10 +41,9 @@ from swiftem.estimators.topics.plan import METHODS, SAMPLING, contrast_for, plan
 from swiftem.estimators.topics.queries import TopicQueries
 from swiftem.estimators.topics.relations import TopicRelations
 from swiftem.estimators.topics.stream import TopicStream
-from swiftem.estimators.validated import say_spent
 from swiftem.estimators.watch import History, NoStart, VerboseLines, Watcher, keeps_checkpoints
-from swiftem.files.scratch import row_blocks
-from swiftem.problem import relative_change
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.units import UnitDocuments
 
 __all__ = ["PLSA"]
 
@@ -260,9 +259,13 @@ class PLSA(
         documents, there = self._documents(X, sample_weight, reset=True)
         alpha, beta = self._first_alpha(), self._beta(documents.n_words)
         plan = plan_topics(
-            self.method, self.sampling, self.batch_size, self.step_size, n_documents=documents.n,
+            self.method,
+            self.sampling,
+            self.batch_size,
+            self.step_size,
+            n_documents=documents.n,
             acceleration=self.acceleration,
-        )  # fmt: skip
+        )
         self._check_memory(documents, plan)
         if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
             numbers = "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
@@ -270,16 +273,32 @@ class PLSA(
         leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
         background, decorrelation = contrast_for(
-            self.background, self.decorrelation, self.method, plan, n_components=len(alpha),
-            given=len(beta) > 1 or not isinstance(self.init, str), learns_alpha=self._learns_alpha,
+            self.background,
+            self.decorrelation,
+            self.method,
+            plan,
+            n_components=len(alpha),
+            given=len(beta) > 1 or not isinstance(self.init, str),
+            learns_alpha=self._learns_alpha,
             acceleration=self.acceleration,
-        )  # fmt: skip
+        )
         # Of documents in blocks only their topics are stored, see _check_memory.
         limit = None if plan.by_tokens is None else read_memory_limit(self.memory_limit)
         fitting = TopicFitting(
-            documents, alpha, beta, plan, passes, tol, leave_one_out, self.acceleration, background,
-            decorrelation, self._learns_alpha, isinstance(self.init, str), Budget(limit, self.scratch),
-        )  # fmt: skip
+            documents,
+            alpha,
+            beta,
+            plan,
+            passes,
+            tol,
+            leave_one_out,
+            self.acceleration,
+            background,
+            decorrelation,
+            self._learns_alpha,
+            isinstance(self.init, str),
+            Budget(limit, self.scratch),
+        )
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
@@ -315,7 +334,6 @@ class PLSA(
                 found[there] = self.doc_topic_
                 self.doc_topic_ = found
             watcher.is_fitted = True
-        say_spent(self, documents)
         return self
 
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:

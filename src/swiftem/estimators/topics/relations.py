@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import check_int, shown
-from swiftem._typing import Array, Index
+from swiftem.core.checks import check_int, shown
+from swiftem.core.types import Array, Index
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.topics.queries import representative
 

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem._checks import check_int, check_real, shown
-from swiftem._typing import Array
+from swiftem.core.checks import check_int, check_real, shown
+from swiftem.core.process import clock
+from swiftem.core.types import Array
 from swiftem.data.foreign import DEVICE_KERNELS, kernels_of
 from swiftem.estimators.topics.plan import contrast_for, plan_topics
 from swiftem.estimators.topics.plsa import PLSA
-from swiftem.process import clock
 
 __all__ = ["NumberOfTopics", "TopicSelection", "select_topics", "split_topics"]
 
@@ -287,13 +287,22 @@ class _Path:
         """
         usual = PLSA(number, **self._parameters)
         plan = plan_topics(
-            usual.method, usual.sampling, usual.batch_size, usual.step_size, acceleration=usual.acceleration,
+            usual.method,
+            usual.sampling,
+            usual.batch_size,
+            usual.step_size,
+            acceleration=usual.acceleration,
             n_documents=self._counts.shape[0],
-        )  # fmt: skip
+        )
         background, decorrelation = contrast_for(
-            usual.background, usual.decorrelation, usual.method, plan, n_components=number,
-            given=np.ndim(usual.beta) == 2, acceleration=usual.acceleration,
-        )  # fmt: skip
+            usual.background,
+            usual.decorrelation,
+            usual.method,
+            plan,
+            n_components=number,
+            given=np.ndim(usual.beta) == 2,
+            acceleration=usual.acceleration,
+        )
         by_size = [k for k in last.sorted_topics() if k != last.background_]
         if not by_size:  # one topic, the background: there is nothing to split
             return {}

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from swiftem._checks import check_int, shown
-from swiftem._typing import Array
-from swiftem.engine.document_lane import RunningCounts
-from swiftem.engine.documents import Documents
+from swiftem.core.checks import check_int, shown
+from swiftem.core.types import Array
 from swiftem.estimators.sklearn_parts import _fit_context
 from swiftem.estimators.topics.plan import documents_for
-from swiftem.models.documents import m_step
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.documents import RunningCounts
+from swiftem.topics.documents import m_step
 
 __all__ = ["TopicStream"]
 

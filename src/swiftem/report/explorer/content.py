@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array, Index
-from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.core.types import Array, Index
+from swiftem.data.documents.counts import CorpusCounts
 from swiftem.report.explorer.groups import DocumentGroups, tokens_by_group
 from swiftem.report.explorer.layout import HEIGHT, topic_map
 from swiftem.report.topic_summary import TopicSummary

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Index
-from swiftem.data.documents.corpus_counts import CorpusCounts
+from swiftem.core.types import Array, Index
+from swiftem.data.documents.counts import CorpusCounts
 from swiftem.report.numbers import counted
 
 __all__ = ["DocumentGroups", "group_documents", "tokens_by_group"]
@@ -24,9 +24,24 @@ MOST_PERIODS = 48
 DATED = 0.9
 """Share of the values that must be dates, so that the others are missing ones."""
 FORMATS = (
-    "%Y-%m", "%Y/%m/%d", "%Y/%m", "%Y.%m.%d", "%Y%m%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y",
-    "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%B %Y", "%b %Y", "%d-%b-%Y", "%m/%d/%y",
-)  # fmt: skip
+    "%Y-%m",
+    "%Y/%m/%d",
+    "%Y/%m",
+    "%Y.%m.%d",
+    "%Y%m%d",
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%d %B %Y",
+    "%d %b %Y",
+    "%B %d, %Y",
+    "%b %d, %Y",
+    "%B %Y",
+    "%b %Y",
+    "%d-%b-%Y",
+    "%m/%d/%y",
+)
 
 
 class DocumentGroups(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Index
+from swiftem.core.types import Array, Index
 
 __all__ = ["HEIGHT", "TopicMap", "topic_map"]
 

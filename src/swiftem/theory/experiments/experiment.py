@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from swiftem.result import Result
+from swiftem.core.result import Result
 
 __all__ = ["Experiment", "Progress", "Tally", "collect", "complete", "no_progress"]
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.algorithm import run
+from swiftem._run import run
+from swiftem.core.result import Iterate
+from swiftem.core.types import Array
 from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel, GaussianMixtureTheta
-from swiftem.result import Iterate
 from swiftem.theory.experiments.experiment import complete
 
 __all__ = ["Limit", "batch_em_limit", "gmm_data", "squared_error"]

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_int
+from swiftem.core.checks import check_int
+from swiftem.core.schedules import inverse
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
-from swiftem.schedules import inverse
 from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
 from swiftem.theory.experiments.gmm import START_MEANS, batch_em_limit, gmm_data, squared_error
 from swiftem.theory.experiments.trace import trace, warm_up
@@ -132,9 +132,15 @@ def gmm_precision(
             for name, method in methods.items():
                 with tally.job(name, COST[name]) as at:
                     points = trace(
-                        MODEL, y, method, theta0=start, epochs=epochs, seed=randomness,
-                        measure=partial(squared_error, limit=limit), at=at,
-                    )  # fmt: skip
+                        MODEL,
+                        y,
+                        method,
+                        theta0=start,
+                        epochs=epochs,
+                        seed=randomness,
+                        measure=partial(squared_error, limit=limit),
+                        at=at,
+                    )
                 yield [PrecisionRow(name, number, *point) for point in points]
 
     return collect("gmm-precision", settings, rows())

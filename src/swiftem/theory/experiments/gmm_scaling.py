@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_choice, check_int, check_real
-from swiftem._typing import Array, Index
-from swiftem.algorithm import run
+from swiftem._run import run
+from swiftem.core.checks import check_choice, check_int, check_real
+from swiftem.core.result import Iterate
+from swiftem.core.schedules import sample_size
+from swiftem.core.types import Array, Index
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
-from swiftem.result import Iterate
-from swiftem.schedules import sample_size
 from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, complete, no_progress
 from swiftem.theory.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error
 from swiftem.theory.experiments.trace import warm_up
@@ -278,9 +278,17 @@ def reach(
         return below and k >= max(2 * last_above, LEAST_EPOCHS * n)
 
     result = run(
-        model, y, method, theta0=start, n_iter=setting.most_epochs * epoch, seed=randomness, draws=draws,
-        record_every=max(1, epoch // setting.looks), record=lambda iterate: None, callback=look,
-    )  # fmt: skip
+        model,
+        y,
+        method,
+        theta0=start,
+        n_iter=setting.most_epochs * epoch,
+        seed=randomness,
+        draws=draws,
+        record_every=max(1, epoch // setting.looks),
+        record=lambda iterate: None,
+        callback=look,
+    )
     if complete(result).status != "stopped":  # given up before it was known to stay below
         return first, nan, nan, nan
     # The evaluations take longer than the run itself: its time is that of the same run without them.

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Theta
-from swiftem.data import ArraySource, docstring_corpus
-from swiftem.data.source import Source
+from swiftem.core.model import Model
+from swiftem.core.schedules import StepSize, power
+from swiftem.core.source import Source
+from swiftem.core.types import Theta
+from swiftem.data import ArraySource
 from swiftem.methods import EM, METHODS, Accelerated, Method
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models import GaussianMixtureModel, MixtureModel
-from swiftem.models.model import Model
-from swiftem.schedules import StepSize, power
+from swiftem.theory.docstrings import docstring_corpus
 from swiftem.theory.experiments.gmm import START_MEANS, gmm_data
 from swiftem.theory.experiments.plsa import MODEL, count_tokens
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_int
-from swiftem.algorithm import run_problem
+from swiftem._run import run_problem
+from swiftem.core.checks import check_int
+from swiftem.core.problem import Problem
+from swiftem.core.schedules import sample_size
 from swiftem.methods import EM, METHODS, Accelerated, Method
 from swiftem.models import GaussianMixtureModel
-from swiftem.problem import Problem
-from swiftem.schedules import sample_size
 from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, complete, no_progress
 from swiftem.theory.experiments.gmm_scaling import SETTINGS, WEIGHTS, reach, sample
 from swiftem.theory.experiments.method_cases import CASES, RECURSIVE, WEIGHTED, Made, methods_for
@@ -156,13 +156,18 @@ def _curves(
 
         def measure(theta: Any, last: list[Any] = last) -> float:
             last[:] = [theta]
-            return problem.e_step.objective(theta)
+            return problem.compute.objective(theta)
 
         every = method.epoch(n)
         for point in trace(
-            made.model, made.source, method, theta0=made.theta0, epochs=_epochs(method, n, passes),
-            seed=np.random.SeedSequence([number, done]), measure=measure,
-        ):  # fmt: skip
+            made.model,
+            made.source,
+            method,
+            theta0=made.theta0,
+            epochs=_epochs(method, n, passes),
+            seed=np.random.SeedSequence([number, done]),
+            measure=measure,
+        ):
             points.append((method_name, point, point.epoch * every))
         value = points[-1][1].value
         if best is None or value < best[0]:
@@ -172,7 +177,7 @@ def _curves(
     polished = complete(
         run_problem(problem, Accelerated(EM(), "squarem"), theta0=best[1], n_iter=polish, seed=0)
     )
-    optimum = min(problem.e_step.objective(polished.theta), *(point.value for _, point, _ in points))
+    optimum = min(problem.compute.objective(polished.theta), *(point.value for _, point, _ in points))
     return [
         MethodRow("curve", name, method_name, n, number, p.passes, p.seconds, m_steps, p.value - optimum)
         for method_name, p, m_steps in points
@@ -211,7 +216,7 @@ def _variances(name: str, n: int, number: int, seed: int) -> list[MethodRow]:
         result = complete(run_problem(problem, method, n_iter=int(age * n) - done, **start))
         done = result.n_iter
         start = {"theta0": result.theta, "s0": result.s, "state": result.state}
-        e_step = problem.e_step
+        e_step = problem.compute
         batch = e_step.take(np.arange(n))
         own, memory = e_step.rows(batch, result.theta), result.state.method.memory
         of = [

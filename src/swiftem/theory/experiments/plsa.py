@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._checks import check_int
-from swiftem.algorithm import objective
-from swiftem.data import Corpus, CountSource, count_words, docstring_corpus, read_documents
+from swiftem._run import objective
+from swiftem.core.checks import check_int
+from swiftem.core.schedules import inverse, power, sample_size
+from swiftem.data import CountSource, count_words, read_documents
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models import PLSAModel, PLSATheta
-from swiftem.schedules import inverse, power, sample_size
+from swiftem.theory.docstrings import Corpus, docstring_corpus
 from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
 from swiftem.theory.experiments.trace import trace, warm_up
 
@@ -164,8 +165,9 @@ def plsa(
         "runs": f"{runs}, each with its own start and draws; one token per iteration; seed {seed}",
     }
     methods = [(steps, name, method) for steps, group in STEPS.items() for name, method in group.items()]
-    tally = Tally(runs * sum(source.n * COST[name] for source in sources.values() for _, name, _ in methods),
-                  progress)  # fmt: skip
+    tally = Tally(
+        runs * sum(source.n * COST[name] for source in sources.values() for _, name, _ in methods), progress
+    )
 
     def rows() -> Iterator[list[LikelihoodRow]]:
         tiny = count_tokens("tiny", ["apple pear plum", "saw plane chisel"] * 2)
@@ -179,9 +181,15 @@ def plsa(
                 for steps, name, method in methods:
                     with tally.job(f"{corpus}: {name}", source.n * COST[name]) as at:
                         points = trace(
-                            MODEL, source, method, theta0=theta0, epochs=epochs, seed=randomness,
-                            measure=partial(mean_log_likelihood, source), at=at,
-                        )  # fmt: skip
+                            MODEL,
+                            source,
+                            method,
+                            theta0=theta0,
+                            epochs=epochs,
+                            seed=randomness,
+                            measure=partial(mean_log_likelihood, source),
+                            at=at,
+                        )
                     yield [LikelihoodRow(corpus, steps, name, number, *point) for point in points]
 
     return collect("plsa", settings, rows())

@@ -8,9 +8,9 @@ from math import nan
 import numpy as np
 
 from swiftem import theory
-from swiftem._checks import check_int
-from swiftem._typing import Array
-from swiftem.algorithm import run
+from swiftem._run import run
+from swiftem.core.checks import check_int
+from swiftem.core.types import Array
 from swiftem.methods import EM
 from swiftem.models import GaussianMixtureModel
 from swiftem.theory.experiments.experiment import Experiment, Progress, Tally, collect, no_progress

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.algorithm import run
-from swiftem.data.source import Source
+from swiftem._run import run
+from swiftem.core.result import Iterate
+from swiftem.core.source import Source
+from swiftem.core.types import Array
 from swiftem.methods import EM, FastIncrementalEM
 from swiftem.models import GaussianMixtureModel
-from swiftem.result import Iterate
 from swiftem.theory.experiments.experiment import complete
 from swiftem.theory.experiments.theory_run import TheoryRow
 from swiftem.theory.family import Family, family_of, full_pass
@@ -144,10 +144,15 @@ def local_rates(
             return iterate.k, float(((iterate.s - rest) ** 2).sum())
 
         result = run(
-            model, y, FastIncrementalEM(step_size=gamma), s0=rest + NEAR * (start - rest),
-            n_iter=n_iter, seed=np.random.default_rng([seed, n, number, 11 + place]),
-            record_every=max(1, n_iter // LOOKS), record=look,
-        )  # fmt: skip
+            model,
+            y,
+            FastIncrementalEM(step_size=gamma),
+            s0=rest + NEAR * (start - rest),
+            n_iter=n_iter,
+            seed=np.random.default_rng([seed, n, number, 11 + place]),
+            record_every=max(1, n_iter // LOOKS),
+            record=look,
+        )
         k, error = np.array(complete(result).path).T
         proposed = gamma * lam / 4.0 if name == "fiem proposition" else nan
         kind = "estimate" if name == "fiem proposition" else ""

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swiftem import theory
-from swiftem._typing import Array
-from swiftem.algorithm import objective, run
+from swiftem._run import objective, run
+from swiftem.core.result import Result
+from swiftem.core.schedules import resolve
+from swiftem.core.types import Array
 from swiftem.methods import METHODS, Method
 from swiftem.models import GaussianMixtureModel
-from swiftem.result import Result
-from swiftem.schedules import resolve
 from swiftem.theory.constants import Constants
 from swiftem.theory.experiments.experiment import complete
 from swiftem.theory.family import family_of
@@ -156,9 +156,14 @@ def _stops(
             result = run(model, y, method, s0=start, n_iter=k, seed=rng)
         else:
             result = run(
-                model, y, method, theta0=result.theta, s0=result.s, state=result.state,
+                model,
+                y,
+                method,
+                theta0=result.theta,
+                s0=result.s,
+                state=result.state,
                 n_iter=k - result.n_iter,
-            )  # fmt: skip
+            )
         yield complete(result)
 
 

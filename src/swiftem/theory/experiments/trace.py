@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from swiftem._typing import Theta
-from swiftem.algorithm import run
-from swiftem.data.draws import Seed
+from swiftem._run import run
+from swiftem.core.draws import Seed
+from swiftem.core.model import Model
+from swiftem.core.result import Iterate
+from swiftem.core.types import Theta
 from swiftem.methods import Method
-from swiftem.models.model import Model
-from swiftem.result import Iterate
 from swiftem.theory.experiments.experiment import complete
 
 __all__ = ["Point", "Stopwatch", "trace", "warm_up"]
@@ -121,9 +121,15 @@ def trace(
 
     every = method.epoch(data.n if hasattr(data, "n") else len(data))
     result = run(
-        model, data, method, theta0=theta0, n_iter=epochs * every, seed=seed,
-        record_every=every, record=record,
-    )  # fmt: skip
+        model,
+        data,
+        method,
+        theta0=theta0,
+        n_iter=epochs * every,
+        seed=seed,
+        record_every=every,
+        record=record,
+    )
     return complete(result).path
 
 

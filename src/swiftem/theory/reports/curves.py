@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.report.drawing import FLOOR, label_ends, plain_axes
 from swiftem.report.numbers import seconds_text, style_of
 from swiftem.report.section import Panel, Table

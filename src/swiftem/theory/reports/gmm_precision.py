@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.report.numbers import counted, seconds_text, short, style_of, times
 from swiftem.report.section import Finding, Picture, Section
 from swiftem.theory.experiments.experiment import Experiment
@@ -33,9 +33,12 @@ def precision_section(experiment: Experiment) -> Section:
         "one full pass."
     )
     head = Section(
-        "gmm-precision", "Precision on the Gaussian mixture", lead,
-        settings=experiment.settings, interrupted=experiment.interrupted,
-    )  # fmt: skip
+        "gmm-precision",
+        "Precision on the Gaussian mixture",
+        lead,
+        settings=experiment.settings,
+        interrupted=experiment.interrupted,
+    )
     if not experiment.rows:
         return head
     curves = Curves(experiment.rows)
@@ -46,15 +49,21 @@ def precision_section(experiment: Experiment) -> Section:
         f"{style_of(m).label} {end}" for m, end in ends.items()
     )
     picture = Picture(
-        "gmm-precision", title, alt,
-        curve_panels(curves, value="squared error |μ − μ*|²", logarithmic=True, ends=ends), columns=3,
-    )  # fmt: skip
+        "gmm-precision",
+        title,
+        alt,
+        curve_panels(curves, value="squared error |μ − μ*|²", logarithmic=True, ends=ends),
+        columns=3,
+    )
     columns = {style_of(m).label: (curves, m) for m in curves.methods}
     table = curve_table("Squared error |μ − μ*|², median over the runs", columns, SHOWN, short)
     return replace(
-        head, findings=_findings(curves, last) if _is_complete(curves) else [],
-        pictures=[picture], tables=[table], data="gmm-precision.csv",
-    )  # fmt: skip
+        head,
+        findings=_findings(curves, last) if _is_complete(curves) else [],
+        pictures=[picture],
+        tables=[table],
+        data="gmm-precision.csv",
+    )
 
 
 def _is_complete(curves: Curves) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.report.drawing import label_ends, plain_axes
 from swiftem.report.numbers import signed, style_of
 from swiftem.report.section import Finding, Panel, Picture, Section, Table
@@ -84,9 +84,16 @@ def scaling_section(experiment: Experiment) -> Section:
             pictures.append(_picture(name, reached))
             tables.append(_table(name, reached))
     return Section(
-        "gmm-scaling", "Iterations as the sample grows", lead, findings, pictures, tables,
-        experiment.settings, "gmm-scaling.csv" if experiment.rows else "", experiment.interrupted,
-    )  # fmt: skip
+        "gmm-scaling",
+        "Iterations as the sample grows",
+        lead,
+        findings,
+        pictures,
+        tables,
+        experiment.settings,
+        "gmm-scaling.csv" if experiment.rows else "",
+        experiment.interrupted,
+    )
 
 
 def _slope_text(reached: Reached, methods: Sequence[str]) -> str:

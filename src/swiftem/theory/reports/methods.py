@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array
+from swiftem.core.types import Array
 from swiftem.report.drawing import label_ends, plain_axes
 from swiftem.report.numbers import seconds_text, short, signed, style_of
 from swiftem.report.section import Finding, Panel, Picture, Section, Table
@@ -98,9 +98,13 @@ def methods_section(experiment: Experiment) -> Section:
         "Gach and Moulines 2021). Lines are medians, bands the range over the runs."
     )
     head = Section(
-        "methods", "All methods, also the later ones", lead, settings=experiment.settings,
-        interrupted=experiment.interrupted, data="methods.csv" if experiment.rows else "",
-    )  # fmt: skip
+        "methods",
+        "All methods, also the later ones",
+        lead,
+        settings=experiment.settings,
+        interrupted=experiment.interrupted,
+        data="methods.csv" if experiment.rows else "",
+    )
     curves = [row for row in experiment.rows if row.part == "curve"]
     problems = {
         name: Costs([row for row in curves if row.problem == name])
@@ -122,9 +126,16 @@ def methods_section(experiment: Experiment) -> Section:
     if variances:
         findings.append(_variance(variances))
     return Section(
-        head.name, head.title, head.lead, findings, pictures, tables, head.settings, head.data,
+        head.name,
+        head.title,
+        head.lead,
+        findings,
+        pictures,
+        tables,
+        head.settings,
+        head.data,
         head.interrupted,
-    )  # fmt: skip
+    )
 
 
 def _picture(name: str, costs: Costs) -> Picture:
@@ -159,9 +170,12 @@ def _picture(name: str, costs: Costs) -> Picture:
         for m in costs.methods
     )
     return Picture(
-        f"methods-{name}", title, f"{title}: objective above the optimum at the end: {ends}",
-        [panel(measure) for measure in MEASURES], columns=3,
-    )  # fmt: skip
+        f"methods-{name}",
+        title,
+        f"{title}: objective above the optimum at the end: {ends}",
+        [panel(measure) for measure in MEASURES],
+        columns=3,
+    )
 
 
 def _amount(measure: str, value: float) -> str:
@@ -234,9 +248,11 @@ def _in_epsilon(costs: Costs) -> Finding:
     )
     if not isfinite(slope):
         return Finding(
-            "SPIDER-EM needs O(1/ε) M-steps.", "beyond",
-            f"Too few precisions were reached: {shown or 'none'}.", "too few precisions were reached",
-        )  # fmt: skip
+            "SPIDER-EM needs O(1/ε) M-steps.",
+            "beyond",
+            f"Too few precisions were reached: {shown or 'none'}.",
+            "too few precisions were reached",
+        )
     return Finding(
         "SPIDER-EM needs O(1/ε) M-steps.",
         "agrees" if slope <= MOST_BOUND else "disagrees",
@@ -331,8 +347,13 @@ def _scaling_picture(rows: Sequence[MethodRow]) -> Picture:
     slopes = ", ".join(
         f"{style_of(m).label} {signed(fit_slope(*_means(rows, m, 'value')), 2)}" for m in methods
     )
-    return Picture("methods-scaling", title, f"{title}: slopes of evaluations {slopes}",
-                   [panel(measure) for measure in names], columns=3)  # fmt: skip
+    return Picture(
+        "methods-scaling",
+        title,
+        f"{title}: slopes of evaluations {slopes}",
+        [panel(measure) for measure in names],
+        columns=3,
+    )
 
 
 def _scaling_table(rows: Sequence[MethodRow]) -> Table:

@@ -50,9 +50,16 @@ def plsa_section(experiment: Experiment) -> Section:
         pictures.append(_picture(file, corpus, by_steps))
         tables.append(_table(corpus, by_steps))
     return Section(
-        "plsa", "Topics of texts (pLSA)", lead, findings, pictures, tables,
-        experiment.settings, "plsa.csv" if experiment.rows else "", experiment.interrupted,
-    )  # fmt: skip
+        "plsa",
+        "Topics of texts (pLSA)",
+        lead,
+        findings,
+        pictures,
+        tables,
+        experiment.settings,
+        "plsa.csv" if experiment.rows else "",
+        experiment.interrupted,
+    )
 
 
 def _by_steps(rows: Sequence[LikelihoodRow]) -> dict[str, Curves]:

@@ -55,10 +55,16 @@ def theory_section(experiment: Experiment) -> Section:
             findings += [_growth(averages), _local(averages)]
         findings.append(_cost(averages))
     return Section(
-        "theory", "The theorems in numbers", lead, findings,
-        [theory_picture(averages)] if averages.sizes else [], _tables(averages),
-        experiment.settings, "theory.csv" if rows else "", experiment.interrupted,
-    )  # fmt: skip
+        "theory",
+        "The theorems in numbers",
+        lead,
+        findings,
+        [theory_picture(averages)] if averages.sizes else [],
+        _tables(averages),
+        experiment.settings,
+        "theory.csv" if rows else "",
+        experiment.interrupted,
+    )
 
 
 def _range(values: Sequence[float]) -> str:

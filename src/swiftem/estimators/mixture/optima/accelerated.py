@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array, Theta
-from swiftem.checkpoints.run_checkpoint import check_form
+from swiftem.core.checkpoint import check_form
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array, Theta
 from swiftem.estimators.mixture.optima.spurious import find_spurious
 from swiftem.methods.acceleration import Acceleration, Space, Squarem
 from swiftem.methods.anderson import Anderson
-from swiftem.problem import Problem
 
 __all__ = ["MULTIPLE", "NEGLIGIBLE", "Leaps", "Remaining", "accelerated", "beyond_plateau"]
 
@@ -117,16 +117,16 @@ def accelerated(
     --------
     >>> import numpy as np
     >>> from swiftem import models
-    >>> from swiftem.problem import Problem
+    >>> from swiftem.data.as_source import read_problem
     >>> y = np.random.default_rng(0).normal(size=2000) + np.repeat([0.0, 3.0], 1000)
     >>> model = models.GaussianMixtureModel(2, covariance="full")
     >>> theta0 = model.theta(means=[[0.0], [0.1]], covariances=[[[1.0]], [[1.0]]])
-    >>> theta, passes = accelerated(Problem.read(model, y), theta0, 100, 1e-9)
+    >>> theta, passes = accelerated(read_problem(model, y), theta0, 100, 1e-9)
     >>> np.abs(theta.means).round(1).ravel()
     array([0., 3.])
     """
     last, calm, done, steps = inf, 0, 0, Leaps(Squarem())
-    with problem.e_step.checked_by(check) as e_step:
+    with problem.compute.checked_by(check) as e_step:
         while done < passes:
             done += 1
             s = e_step.full(theta)
@@ -156,7 +156,7 @@ def beyond_plateau(
         found, done = accelerated(problem, theta, passes, CALM * tol, check)
     except ValueError:  # it leads to a component without an M-step
         return None
-    if not problem.e_step.objective(theta) - problem.e_step.objective(found) > most:
+    if not problem.compute.objective(theta) - problem.compute.objective(found) > most:
         return None
     collapses = len(find_spurious(problem, found)) > len(find_spurious(problem, theta))
     return None if collapses else (found, done)
@@ -201,9 +201,15 @@ class Remaining:
     """
 
     def __init__(
-        self, tol: float, n: int, last_bound: float = -inf, last_gain: float = inf,
-        last_rate: float = inf, *, multiple: float = MULTIPLE,
-    ) -> None:  # fmt: skip
+        self,
+        tol: float,
+        n: int,
+        last_bound: float = -inf,
+        last_gain: float = inf,
+        last_rate: float = inf,
+        *,
+        multiple: float = MULTIPLE,
+    ) -> None:
         self._tol, self.small = tol, max(multiple * tol, NEGLIGIBLE / n)
         self.last_bound, self.last_gain, self.last_rate = last_bound, last_gain, last_rate
 

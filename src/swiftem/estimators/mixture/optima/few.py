@@ -20,15 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._typing import Array, Index
-from swiftem.engine.threads import in_order, one_thread
+from swiftem.core.problem import Problem
+from swiftem.core.process import DeferredInterrupt
+from swiftem.core.types import Array, Index
 from swiftem.estimators.mixture.initial import Start, StartInterrupted, make_start
 from swiftem.estimators.mixture.optima.kinds import SHORT, of_labels, run_k_means, scaled_rows
 from swiftem.estimators.mixture.optima.sample import is_scarce, pass_time
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
-from swiftem.problem import Problem
-from swiftem.process import DeferredInterrupt
+from swiftem.kernels.threads import in_order, one_thread
+from swiftem.mixture.starts import starts_of
 
 __all__ = ["candidates", "first_of_few", "is_few"]
 
@@ -94,7 +95,7 @@ def candidates(problem: Problem) -> int:
 def _starts(problem: Problem, count: int, rng: np.random.Generator) -> list[Any]:
     """Return starts by short k-means that have an M-step, on scaled and on whitened rows in turn."""
     rows = problem.source.take(np.arange(problem.source.n))
-    y, names, runs = problem.bound.for_start(rows.y), ("scaled", "white"), range(count)
+    y, names, runs = starts_of(problem.bound).for_start(rows.y), ("scaled", "white"), range(count)
 
     def of_name(name: str, number: int, rng: np.random.Generator) -> Index:
         z = scaled_rows(y, name)

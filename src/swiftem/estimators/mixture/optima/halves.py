@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array
-from swiftem.engine.reference.gaussian_components import lower_triangle
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array
 from swiftem.estimators.mixture.optima.sample import on_rows
 from swiftem.estimators.mixture.split import Gaussians, axes_of_few
-from swiftem.models.covariance import Covariance
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
-from swiftem.models.normal_inverse_wishart import BoundPrior
-from swiftem.problem import Problem
+from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.covariance import Covariance
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.prior import BoundPrior
+from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
 __all__ = ["Halves", "Seen", "halves_of", "losses_of_merges"]
 
@@ -63,7 +63,7 @@ class Seen(NamedTuple):
         if source.n > most:
             weight = None if source.weight is None else source.weight[:most]
             return cls.by(theta, on_rows(problem, source.like(source.y[:most], weight)), most)
-        e_step: Any = problem.e_step
+        e_step: Any = problem.compute
         found = e_step.evaluate(theta, responsibilities=True)
         weight = np.ones(source.n) if source.weight is None else source.weight
         y = np.asarray(source.y, dtype=np.float64).reshape(source.n, -1)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array, Index, Theta
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array, Index, Theta
 from swiftem.estimators.mixture.split import (
     Gaussians,
     Split,
@@ -24,9 +25,9 @@ from swiftem.estimators.mixture.split import (
     double_component,
     splits_of,
 )
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.gaussian_theta import GaussianTheta
-from swiftem.problem import Problem
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.starts import starts_of
+from swiftem.mixture.theta import GaussianTheta
 
 __all__ = [
     "KINDS",
@@ -41,9 +42,15 @@ __all__ = [
 ]
 
 KINDS = (
-    ("k-means", "scaled"), ("k-means++", "white"), ("grown", "scaled"), ("rows", "scaled"),
-    ("k-means++", "scaled"), ("rows", "white"), ("k-means", "white"), ("pooled", "scaled"),
-)  # fmt: skip
+    ("k-means", "scaled"),
+    ("k-means++", "white"),
+    ("grown", "scaled"),
+    ("rows", "scaled"),
+    ("k-means++", "scaled"),
+    ("rows", "white"),
+    ("k-means", "white"),
+    ("pooled", "scaled"),
+)
 """How centres are found, and in which coordinates, in the order of the candidates."""
 SHORT = 5
 """Iterations of k-means."""
@@ -69,23 +76,29 @@ def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> 
         return _grown(problem, rng)
     source: Any = problem.source
     labels = _labels(
-        name, scaled_rows(bound.for_start(source.y), coordinates), source.weight, bound.n_components, rng
+        name,
+        scaled_rows(starts_of(bound).for_start(source.y), coordinates),
+        source.weight,
+        bound.n_components,
+        rng,
     )
     return of_labels(problem, labels)
 
 
 def of_labels(problem: Problem, labels: Index) -> Theta:
     """Return the M-step of labels (n,)."""
-    bound, source, e_step = problem.bound, problem.source, problem.e_step
+    bound, source, e_step = problem.bound, problem.source, problem.compute
     batch = source.take(np.arange(source.n))
-    s = e_step.share(batch, bound.start_rows(np.eye(bound.n_components)[labels], batch))
+    s = e_step.share(batch, starts_of(bound).start_rows(np.eye(bound.n_components)[labels], batch))
     if bound.in_domain(s):
         theta: Theta = bound.m_step(s)
         return theta
     empty = int((bound.unpack(s).weights <= 0.0).sum())
     rng = np.random.default_rng(0)
     rows = source.take(rng.choice(source.n, empty, replace=False)).y
-    mended: Theta = bound.mended(s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng)
+    mended: Theta = starts_of(bound).mended(
+        s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng
+    )
     return mended
 
 
@@ -169,10 +182,10 @@ def _grown(problem: Problem, rng: np.random.Generator) -> Theta:
     count = bound.n_components
     few = -(-count // 2)
     half = replace(bound, model=replace(bound.model, n_components=few))
-    smaller = Problem(half.model, source, bound=half, kernels=problem.kernels)
+    smaller = Problem(half.model, source, bound=half, placement=problem.placement)
     theta = start(("k-means", "scaled"), smaller, rng)
     for _ in range(SHORT):
-        s = smaller.e_step.full(theta)
+        s = smaller.compute.full(theta)
         if not half.in_domain(s):
             break
         theta = half.m_step(s)
@@ -194,7 +207,7 @@ def theta_of(bound: BoundGaussians, mixture: Gaussians) -> GaussianTheta:
     """Return parameters in the form of the model; ValueError if a covariance is not positive definite."""
     factors = bound.kind.factor(mixture.covariances_)
     if factors is None:
-        raise ValueError(bound.ILL_DEFINED)
+        raise ValueError(starts_of(bound).ILL_DEFINED)
     return GaussianTheta(mixture.weights_, mixture.means_, mixture.covariances_, factors)
 
 
@@ -205,5 +218,5 @@ def splits_at(problem: Problem, theta: Any, most: int = 2000) -> list[Split]:
     batch = source.take(rows)
     r = problem.bound.posterior(batch, theta)[0][:, : problem.bound.n_components]
     X = np.asarray(batch.y, dtype=np.float64).reshape(len(rows), -1)
-    X = problem.bound.imputed(X, r, theta, None)
+    X = starts_of(problem.bound).imputed(X, r, theta, None)
     return splits_of(gaussians(problem.bound, theta), X, r, batch.weight)

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Array, Index, Theta
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array, Index, Theta
 from swiftem.estimators.mixture.optima.halves import Halves, Seen, halves_of, losses_of_merges
 from swiftem.estimators.mixture.optima.kinds import gaussians, splits_at, theta_of
 from swiftem.estimators.mixture.optima.together import is_divisible
 from swiftem.estimators.mixture.split import Gaussians, Split, apply_split, parameters_of
-from swiftem.problem import Problem
 
 __all__ = ["Proposal", "merge_costs", "merged", "moved", "proposals"]
 

@@ -40,8 +40,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem._typing import Theta
-from swiftem.engine.threads import get_threads, one_thread_blas
+from swiftem.core.problem import Problem
+from swiftem.core.process import DeferredInterrupt
+from swiftem.core.types import Theta
 from swiftem.estimators.mixture.initial import Start, StartInterrupted, make_start
 from swiftem.estimators.mixture.optima.accelerated import accelerated
 from swiftem.estimators.mixture.optima.kinds import kinds_for, start
@@ -49,9 +50,8 @@ from swiftem.estimators.mixture.optima.moves import Proposal, moved, proposals
 from swiftem.estimators.mixture.optima.sample import MOST_WORK, MOVE_ROWS, draw_sample, on_rows, plan_race
 from swiftem.estimators.mixture.optima.spurious import on_few_values
 from swiftem.estimators.mixture.optima.together import Together
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.problem import Problem
-from swiftem.process import DeferredInterrupt
+from swiftem.kernels.threads import get_threads, one_thread_blas
+from swiftem.mixture.gaussians import BoundGaussians
 
 __all__ = ["Raced", "race", "raced_start"]
 
@@ -130,19 +130,27 @@ def raced_start(
     moves = getattr(estimator, "moves", 0)
     try:
         won = race(
-            problem, int(random_state.randint(2**31 - 1)), n_init=estimator.n_init,
-            moves=MOVES if moves == "auto" else int(moves), tol=float(estimator.tol),
+            problem,
+            int(random_state.randint(2**31 - 1)),
+            n_init=estimator.n_init,
+            moves=MOVES if moves == "auto" else int(moves),
+            tol=float(estimator.tol),
             theta=None if given is None else given.theta,
-        )  # fmt: skip
+        )
     except ValueError:
         return given or make_start(estimator, problem, random_state)
     return Start(won.theta, None, 0, True, won.moves)
 
 
 def race(
-    problem: Problem, seed: int, *, n_init: int = 1, moves: int = 0, tol: float = 1e-3,
+    problem: Problem,
+    seed: int,
+    *,
+    n_init: int = 1,
+    moves: int = 0,
+    tol: float = 1e-3,
     theta: Theta | None = None,
-) -> Raced:  # fmt: skip
+) -> Raced:
     """Return the best of several starts.
 
     Parameters
@@ -276,7 +284,7 @@ class _Race:
         """Return a candidate fitted to the whole sample, and its value there."""
         on = self._on(self._sample.seen.n + self._sample.held.n)
         best = (self._em_of_all([best], on, WHOLE, tol)[0] or [best])[0]
-        return best._replace(value=-on.e_step.objective(best.theta))
+        return best._replace(value=-on.compute.objective(best.theta))
 
     def _begin(self, count: int, rows: int, passes: int) -> list[_Candidate]:
         """Return candidates after the first round."""
@@ -312,8 +320,8 @@ class _Race:
         tried, _ = self._em_of_all(tried, on, MOVE_ON)
         better = [one for one in tried if one.value > best.value + GAIN]
         if better:  # on rows held out alone, a few far rows may decide
-            most = on.e_step.objective(best.theta)
-            better = [one for one in better if on.e_step.objective(one.theta) < most]
+            most = on.compute.objective(best.theta)
+            better = [one for one in better if on.compute.objective(one.theta) < most]
         return max(better, key=lambda one: one.value) if better else None
 
     def _em_of_all(
@@ -354,7 +362,7 @@ class _Race:
     def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
         """Return a candidate after some passes of em, and its value on the rows held out."""
         theta, done = accelerated(on, candidate.theta, passes, tol, self._check)
-        return self._valued(candidate, theta, -self._held.e_step.objective(theta), done, on.source.n)
+        return self._valued(candidate, theta, -self._held.compute.objective(theta), done, on.source.n)
 
     def _valued(self, candidate: _Candidate, theta: Theta, value: float, passes: int, n: int) -> _Candidate:
         """Return a candidate with other parameters, and its value without what collapsed components gain."""

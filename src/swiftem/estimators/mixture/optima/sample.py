@@ -8,23 +8,34 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.rows.noisy_source import NoisySource, with_noise
-from swiftem.data.rows.stored_source import StoredSource
-from swiftem.data.source import Source
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.core.problem import Problem
+from swiftem.core.source import Source
+from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
+from swiftem.data.noisy import NoisySource, with_noise
+from swiftem.data.stored import StoredSource
+from swiftem.data.units.source import UnitSource
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.estimators.validated import SAMPLE_BYTES, in_memory
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.rows import spread_rows
-from swiftem.problem import Problem
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.rows import spread_rows
 
 __all__ = [
-    "MOST_WORK", "MOVE_ROWS", "Plan", "Sample", "dithered_source", "draw_sample", "is_moved", "is_race",
-    "is_scarce", "on_rows", "pass_time", "plan_race", "units",
-]  # fmt: skip
+    "MOST_WORK",
+    "MOVE_ROWS",
+    "Plan",
+    "Sample",
+    "dithered_source",
+    "draw_sample",
+    "is_moved",
+    "is_race",
+    "is_scarce",
+    "on_rows",
+    "pass_time",
+    "plan_race",
+    "units",
+]
 
 MOST = 26_000
 """Rows of the sample."""

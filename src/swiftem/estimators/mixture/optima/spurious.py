@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array
-from swiftem.data.rows.array_source import ArraySource
-from swiftem.data.units.unit_source import UnitSource
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
+from swiftem.data.units.source import UnitSource
 from swiftem.estimators.mixture.optima.sample import units
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.rows import spread_rows
-from swiftem.problem import Problem
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.rows import spread_rows
 
 __all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "on_few_values", "sentence"]
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array, Theta
-from swiftem.engine.small_expectation import LOWEST, SmallExpectation, squared_reach
-from swiftem.engine.threads import in_order
+from swiftem.core.problem import Problem
+from swiftem.core.types import Array, Theta
+from swiftem.kernels.threads import in_order
 from swiftem.methods.acceleration import FACTOR, FIRST, SLACK
-from swiftem.models.gaussian_components import BoundGaussians
-from swiftem.models.gaussian_theta import GaussianStatistics, GaussianTheta
-from swiftem.problem import Problem
+from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, squared_reach
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
 __all__ = ["Together", "is_divisible"]
 
@@ -50,14 +50,15 @@ def is_divisible(problem: Problem) -> bool:
     """Tell whether components are estimated one by one, from complete rows."""
     bound = problem.bound
     return (
-        type(bound) is BoundGaussians
-        and bound.kind.name != "tied"
+        isinstance(bound, BoundGaussians)
+        and not bound.model.has_holes
+        and not bound.kind.is_shared
         and bound.model.prior is None
         and bound.model.known_weights is None
     )
 
 
-class Together(SmallExpectation):
+class Together(NumpyCompute):
     """Rows that several mixtures are fitted to at once.
 
     Parameters
@@ -71,16 +72,17 @@ class Together(SmallExpectation):
     --------
     >>> import numpy as np
     >>> from swiftem import models
+    >>> from swiftem.data.as_source import read_problem
     >>> y = np.random.default_rng(0).normal(size=2000) + np.repeat([0.0, 3.0], 1000)
     >>> model = models.GaussianMixtureModel(2, covariance="full")
     >>> starts = [model.theta(means=[[0.0], [m]], covariances=[[[1.0]], [[1.0]]]) for m in (0.1, 5.0)]
-    >>> rows = Together(Problem.read(model, y))
+    >>> rows = Together(read_problem(model, y))
     >>> [np.sort(np.abs(theta.means).round(1), axis=None) for theta, _ in rows.improve(starts, 100, 1e-9)]
     [array([0., 3.]), array([0., 3.])]
     """
 
     def __init__(self, problem: Problem, check: Callable[[], None] = lambda: None) -> None:
-        super().__init__(problem.bound, problem.source)
+        super().__init__(problem.bound, problem.source, problem.placement)
         self._between_blocks = check
         self._features()  # threads share them
 
@@ -117,7 +119,7 @@ class Together(SmallExpectation):
             with np.errstate(invalid="ignore"):  # none so far: ∞ − ∞ is not small
                 calm = np.where(np.abs(last - objectives) < tol, calm + 1, 0)
             last = objectives
-            scale = self._without_unit(s[0]) if scale is None else scale
+            scale = self._unit_factors(s[0]) if scale is None else scale
             steps.advance(s, objectives, scale)
             ends[live], done[live] = steps.kept, number
             stay = calm < 3
@@ -166,14 +168,14 @@ class Together(SmallExpectation):
             raise ValueError("rows must not be too far from the components for expanded squares.")
         return np.concatenate([found.constant[:, None], found.phi.T], axis=1)
 
-    def _without_unit(self, s: Array) -> Array:
+    def _unit_factors(self, s: Array) -> Array:
         """Return factors (1 + p,) that make statistics (M, 1 + p) free of units.
 
         They depend on the rows only, but for rounding: each call of ``improve``, by whichever thread, has
         its own.
         """
         d, m = self.bound.d, self.bound.n_components
-        scale = self.bound.without_unit(
+        scale = self.bound.unit_factors(
             np.concatenate([s[:, 0], s[:, 1 : 1 + d].ravel(), s[:, 1 + d :].ravel()])
         )
         return np.concatenate([[1.0], scale[m : m + d], scale[m * (1 + d) :][: s.shape[1] - 1 - d]])

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem._checks import shortened
+from swiftem.core.checks import shortened
 from swiftem.estimators.mixture.table.columns import (
     BOOL,
     FLOAT,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import shortened, shown
+from swiftem.core.checks import shortened, shown
 from swiftem.estimators.mixture.table.columns import TableColumn, is_missing
 
 __all__ = ["Categories", "coded", "decoded", "found_categories"]

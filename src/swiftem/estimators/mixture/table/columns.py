@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._checks import TOO_LARGE
+from swiftem.core.checks import TOO_LARGE
 
 __all__ = ["TEXT", "TableColumn", "is_missing", "objects", "replaced", "table_columns"]
 

@@ -11,14 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem._typing import Array
-from swiftem._visible import visible
-from swiftem.models.families import Blocks, Family, Params
+from swiftem.core.types import Array
+from swiftem.core.visible import visible
+from swiftem.mixture.families import Blocks, Family, Params
 
 __all__ = [
-    "ColumnOf", "Panel", "Summary", "columns_of", "number_text", "panel_of", "percent_text", "profile_of",
+    "ColumnOf",
+    "Panel",
+    "Summary",
+    "columns_of",
+    "number_text",
+    "panel_of",
+    "percent_text",
+    "profile_of",
     "summary_of",
-]  # fmt: skip
+]
 
 WIDTH = 110
 """Characters per line of a summary; more components are in further tables below."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem._checks import shown, unmasked
+from swiftem.core.checks import shown, unmasked
+from swiftem.data.array import ArraySource
 from swiftem.data.foreign import in_numpy, kernels_of
-from swiftem.data.rows.array_source import ArraySource
 from swiftem.estimators.mixture.base import Read
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.table.auto import auto_family, said_of
@@ -36,7 +36,7 @@ from swiftem.estimators.mixture.table.profile import (
 )
 from swiftem.estimators.validated import allows_missing, refuse_table
 from swiftem.estimators.watch import VerboseLines
-from swiftem.models.families import Blocks, Family, Given, Params, read_family
+from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 
 __all__ = ["AUTO", "TabularMixture", "chosen_places"]
 

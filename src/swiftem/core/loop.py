@@ -1,0 +1,276 @@
+"""One run: its start, its iterations with records, Ctrl-C and checkpoints, and its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from swiftem.core.algorithm import Current, Loop, Task
+from swiftem.core.averaging import Averages, Averaging
+from swiftem.core.checkpoint import NoCheckpoint, Position, check_form
+from swiftem.core.draws import Entropy
+from swiftem.core.model import BoundModel
+from swiftem.core.problem import copy_arrays
+from swiftem.core.records import Records
+from swiftem.core.result import Result, State, Status
+from swiftem.core.types import Array, Theta
+
+__all__ = ["RunLoop"]
+
+
+@dataclass(frozen=True)
+class RunLoop:
+    """One run of a method, from its first iterate to its result.
+
+    Parameters
+    ----------
+    task : Task
+        The inputs of the iterations.
+    records : Records
+        Records and callback.
+    checkpoints : NoCheckpoint
+        The open folder, or its stand-in.
+    entropy : ndarray of uint32, shape (4,)
+        The seed of the draws.
+    first, stop : int
+        Iterations before and after the run.
+    scratch : path or None
+        Folder for copies of arrays that do not fit into memory.
+    """
+
+    task: Task
+    records: Records
+    checkpoints: NoCheckpoint
+    entropy: Entropy
+    first: int
+    stop: int
+    scratch: Any = None
+
+    def result(self, theta: Theta, s: Array | None, state: State | None) -> Result:
+        """Run, and return the result; Ctrl-C ends the iterations early.
+
+        Parameters
+        ----------
+        theta, s
+            The start of the run, or the end of the run that it continues.
+        state : State or None
+            State of that run.
+        """
+        task, records = self.task, self.records
+        records.per_pass = task.compute.per_pass
+        loop, averaging = task.compute.loop(task), task.method.averaging(task.source.n)
+        saved = self._load(theta)
+        try:
+            now = self._begin(loop, theta, s, state, saved)
+        except KeyboardInterrupt:  # there is only θ^(0) so far
+            begun = State(task.method.name, task.source.n, 0, 0, 0, self.entropy, None)
+            return Result(theta, s, begun, 0.0, 0, 0, "interrupted", records.path)  # type: ignore[arg-type]
+        if averaging.every and now.averages is None:
+            now.averages = Averages.empty(now.theta, now.s)
+        try:
+            if state is None or saved is not None:  # a continued run has recorded its first iterate
+                records.take(reported(task.model, now))
+            self._iterate(loop, averaging, now)
+            status = ending(
+                now, self.first, self.stop, 0 if state is None else state.rejected, records.stopped
+            )
+        except KeyboardInterrupt:
+            status = "interrupted"
+        self.checkpoints.end(lambda: self._position(loop, now))
+        end, last = state_of(task, now, loop, self.entropy), reported(task.model, now)
+        passes = now.evaluations / task.compute.per_pass
+        return Result(last.theta, last.s, end, passes, now.k, now.rejected, status, records.path)
+
+    def _load(self, theta: Theta) -> Position | None:
+        """Return the position of the checkpoint, if there is one, and restore the records."""
+        saved = self.checkpoints.load(lambda at: check_position(at, self.task, theta, self.entropy))
+        if saved is not None:
+            self.records.restore(saved)
+            if self.stop < saved.state.k:
+                raise ValueError(
+                    f"n_iter must be at least {saved.state.k - self.first}, the iterations of the checkpoint."
+                )
+        return saved
+
+    def _begin(
+        self, loop: Loop, theta: Theta, s: Array | None, state: State | None, saved: Position | None
+    ) -> Current:
+        """Return the first iterate: of the checkpoint, of the run that is continued, or of a first pass."""
+        compute = self.task.compute
+        with compute.checked_by(self.task.interrupt.check):
+            if saved is not None:
+                now = resumed(saved.state, saved.theta, saved.s)
+            elif state is not None:
+                assert s is not None, "a state comes with s"
+                now = continued(self.task.model, state, theta, s, self.scratch)
+            else:
+                now = first_pass(self.task, theta, s)
+        compute.evaluations = now.evaluations
+        known = state if saved is None else saved.state
+        if known is not None:
+            loop.restore(known.loop, now)
+        return now
+
+    def _iterate(self, loop: Loop, averaging: Averaging, now: Current) -> None:
+        """Iterate until the end or until the callback stops the run; Ctrl-C is raised between stretches."""
+        task, records, checkpoints = self.task, self.records, self.checkpoints
+        while now.k < self.stop and not records.stopped:
+            with task.compute.checked_by(task.interrupt.check):  # the callback's passes are not interrupted
+                stop = averaging.next(now.k, records.next(now.k, self.stop))
+                loop.advance(now, checkpoints.next(now.k, stop))
+            if now.averages is not None:
+                now.averages = averaging.add(now.averages, now.k, now.s)
+            if records.is_due(now.k):
+                records.take(reported(task.model, now))
+            if checkpoints.is_due(now.k):
+                checkpoints.save(self._position(loop, now))
+        task.interrupt.check()
+
+    def _position(self, loop: Loop, now: Current) -> Position:
+        state, records = state_of(self.task, now, loop, self.entropy), self.records
+        return Position(now.theta, now.s, state, records.last, records.stopped, records.path)
+
+
+def check_position(at: Position, task: Task, theta: Theta, entropy: Entropy) -> None:
+    """Raise ValueError or TypeError unless the run can resume from ``at``: compiled code trusts shapes.
+
+    Parameters
+    ----------
+    at : Position
+        As read from the checkpoint.
+    task, entropy
+        Inputs and seed of the run.
+    theta : NamedTuple
+        Parameters of the right form: given or drawn as the start of the run.
+    """
+    state, method, n = at.state, task.method, task.source.n
+    if not isinstance(state, State) or (state.name, state.n) != (method.name, n):
+        raise ValueError(f"it is not of {method.name} on {n} samples")
+    if not np.array_equal(state.entropy, entropy):
+        raise ValueError("its seed differs")
+    numbers = (state.k, state.evaluations, state.rejected)
+    if not all(type(number) is int and number >= 0 for number in numbers) or type(at.recorded) is not int:
+        raise ValueError("its counts are invalid")
+    check_form("theta", at.theta, theta)
+    task.model.unpack(at.s)
+    if at.s.dtype != np.float64 or at.s.ndim != 1:
+        raise ValueError("s has a different form")
+    memory: Any = getattr(state.method, "memory", None)
+    if method.remembers:
+        *_, columns = shape = np.shape(memory)
+        if shape[:1] != (n,) or task.compute.row_length not in (None, columns):
+            raise ValueError("the memory has a different size")
+    check_form("the method's state", state.method, method.init(theta, at.s, memory))
+    check_form("before", state.before, None if state.before is None else at.s)
+    if state.averages is not None:
+        check_form("averages", state.averages, Averages.empty(at.theta, at.s))
+
+
+def first_pass(task: Task, theta: Theta, s_given: Array | None) -> Current:
+    r"""Return the start of Algorithm 1: :math:`\hat s^{(0)} = \bar s(\theta^{(0)})` unless it is given."""
+    method, compute, memory = task.method, task.compute, None
+    if method.remembers:
+        s, memory = compute.remember(theta)
+    elif s_given is None:
+        s = compute.full(theta)
+    else:
+        s = s_given
+    state = method.init(theta, s, memory)
+    is_m_step = s_given is not None and is_m_step_of(task.model, theta, s_given)
+    s = s if s_given is None else s_given
+    return Current(0, theta, s, state, evaluations=compute.evaluations, is_m_step=is_m_step)
+
+
+def resumed(state: State, theta: Theta, s: Array) -> Current:
+    """Return where the run's own checkpoint stands."""
+    return Current(
+        state.k,
+        theta,
+        s,
+        state.method,
+        state.rejected,
+        state.evaluations,
+        state.is_m_step,
+        state.before,
+        state.averages,
+    )
+
+
+def continued(model: BoundModel, state: State, theta: Theta, s: Array, scratch: Any) -> Current:
+    """Return the end of an earlier run; its state is copied, so that it can be continued twice.
+
+    If θ and s are averages, the last ones are in the state.
+    """
+    now = resumed(state._replace(method=copy_arrays(state.method, scratch)), theta, s)
+    if now.averages is not None:
+        now.theta, now.s = now.averages.theta, now.averages.s
+    now.is_m_step = is_m_step_of(model, now.theta, now.s)
+    anchor = getattr(now.state, "anchor", None)
+    if now.before is not None and anchor is not None and not is_same(anchor, model.m_step(now.before)):
+        now.before = None
+    return now
+
+
+def is_m_step_of(model: BoundModel, theta: Theta, s: Array) -> bool:
+    """Return whether θ, given by the user, is the M-step of s, bit by bit."""
+    return model.in_domain(s) and is_same(theta, model.m_step(s))
+
+
+def is_same(theta: Theta, other: Theta) -> bool:
+    """Return whether parameters, arrays or numbers in nested tuples, are equal bit by bit."""
+    if isinstance(theta, tuple | list):
+        return len(theta) == len(other) and all(map(is_same, theta, other))
+    if isinstance(theta, dict):
+        return theta.keys() == other.keys() and all(is_same(theta[name], other[name]) for name in theta)
+    return bool(np.array_equal(theta, other))
+
+
+def reported(model: BoundModel, now: Current) -> Current:
+    """Return ``now``, or the average of its statistics and their M-step, if there are averages."""
+    mean = None if now.averages is None else Averaging.mean(now.averages)
+    if mean is None or not model.in_domain(mean):
+        return now
+    return replace(now, s=mean, theta=model.m_step(mean))
+
+
+def state_of(task: Task, now: Current, loop: Loop, entropy: Entropy) -> State:
+    """Return the state of a run, without θ and s."""
+    averages = None if now.averages is None else now.averages._replace(theta=now.theta, s=now.s)
+    return State(
+        task.method.name,
+        task.source.n,
+        now.k,
+        now.evaluations,
+        now.rejected,
+        entropy,
+        now.state,
+        loop.snapshot(),
+        now.is_m_step,
+        now.before,
+        averages,
+    )
+
+
+def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> Status:
+    """Return the status of a run from ``k0`` that was not interrupted; raise ValueError if θ has NaN."""
+    accepted = now.k - k0 - (now.rejected - rejected0)
+    if accepted:
+        check_end(now.theta)
+    if stopped and now.k < k_end:
+        return "stopped"
+    return "rejected" if now.k > k0 and not accepted else "completed"
+
+
+def check_end(theta: Theta) -> None:
+    """Raise ValueError if a model's M-step returned NaN for statistics in its domain."""
+    if isinstance(theta, tuple | list):
+        for part in theta:
+            check_end(part)
+    elif isinstance(theta, float | np.ndarray | np.floating):
+        array = np.asarray(theta)
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise ValueError(
+                "m_step must return numbers, got NaN: in_domain must be False if there is no M-step."
+            )

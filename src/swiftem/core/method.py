@@ -1,0 +1,265 @@
+"""The contract of a method: how the proxy of the statistics is computed, and its declaration as an update."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, ClassVar, Literal, Protocol
+
+from swiftem.core.averaging import Averaging
+from swiftem.core.checks import check_choice, check_int, check_real
+from swiftem.core.schedules import StepSize, check_step_size
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Index, Theta
+
+__all__ = ["EStep", "Method", "Order", "Update", "declared"]
+
+Order = Literal["iid", "shuffled", "weighted"]
+"""How samples are drawn: independently, in shuffled passes, or in proportion to their weights."""
+
+
+class EStep(Protocol):
+    """The data as methods access them; :class:`swiftem.core.compute.Compute` implements it."""
+
+    n: int
+
+    def take(self, index: Index) -> Batch:
+        """Return the samples with these indices."""
+        ...
+
+    def rows(self, batch: Batch, theta: Theta) -> Array:
+        """Return rows (b, R) that represent the samples' statistics at θ; they can be subtracted."""
+        ...
+
+    def mean(self, batch: Batch, rows: Array) -> Array:
+        """Return the statistics of ``rows``, averaged over the batch; a repeated sample counts as often."""
+        ...
+
+    def share(self, batch: Batch, rows: Array) -> Array:
+        """Return the statistics of ``rows``, summed and divided by n; a repeated sample counts once."""
+        ...
+
+    def full(self, theta: Theta) -> Array:
+        r"""Return :math:`\bar s(\theta)` by a full pass."""
+        ...
+
+    def objective(self, theta: Theta) -> float:
+        """Return the objective; evaluations are not counted, and it is free after most full passes at θ."""
+        ...
+
+    def m_step(self, s: Array) -> Theta:
+        r"""Return :math:`\bar\theta(s)`."""
+        ...
+
+    def in_domain(self, s: Array) -> bool:
+        """Tell whether the M-step exists at ``s``."""
+        ...
+
+    def scale(self, s: Array) -> Array:
+        """Return factors (q,) that make each statistic free of units."""
+        ...
+
+
+CENTRES = {"none": "zero", "anchor": "anchor", "previous": "proxy", "memory": "memory"}
+"""The centre of each reference."""
+
+
+@dataclass(frozen=True)
+class Update:
+    r"""The proxy :math:`S = \lambda C + \mathrm{mean}_I(\bar s_i(\theta) - \lambda\, \mathrm{ref}_i)`.
+
+    The centre C is the mean of the references: nothing, the full pass at the anchor, the proxy of the
+    previous iteration, or the mean of the memory. All but the first are the state's ``centre``. The full
+    passes of "anchor" and "previous" are at the iterations given by :meth:`Method.renewal`; the anchor is
+    then θ.
+
+    Parameters
+    ----------
+    reference : {"none", "anchor", "previous", "memory"}
+        ref: nothing, or the sample's statistics at the state's ``anchor``, at θ of the previous iteration
+        (which the state's ``anchor`` then is), or from its ``memory``.
+    renewed_by : {"none", "drawn", "other"}
+        Which memory is renewed: none; that of the samples I themselves, before S = C is read; or that of
+        the samples J of a second stream, after S was computed.
+    correction : float
+        λ, from 0 to 1.
+
+    Examples
+    --------
+    >>> Update(reference="anchor").evaluations
+    2
+    """
+
+    reference: Literal["none", "anchor", "previous", "memory"] = "none"
+    renewed_by: Literal["none", "drawn", "other"] = "none"
+    correction: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("reference", self.reference, tuple(CENTRES))
+        check_choice("renewed_by", self.renewed_by, ("none", "drawn", "other"))
+        check_real("correction", self.correction, minimum=0.0, maximum=1.0)
+        if self.renewed_by != "none" and self.reference != "memory":
+            raise ValueError(f"renewed_by must be 'none' if reference is {self.reference!r}.")
+        if self.renewed_by == "drawn" and self.correction != 1.0:
+            raise ValueError(
+                f"correction must be 1 if renewed_by is 'drawn', got {self.correction}: S is then C alone."
+            )
+
+    @property
+    def centre(self) -> str:
+        """What C is: "zero", "anchor", "proxy" or "memory"."""
+        return CENTRES[self.reference]
+
+    @property
+    def streams(self) -> Literal[1, 2]:
+        """Index streams: a second one if the memory is renewed by other samples."""
+        return 2 if self.renewed_by == "other" else 1
+
+    @property
+    def evaluations(self) -> int:
+        """E-step evaluations per iteration for each of its b samples, without full passes."""
+        return self.streams + (self.reference in ("anchor", "previous"))
+
+
+class Method(ABC):
+    r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
+
+    Algorithm 1 does the rest: :math:`\hat s \leftarrow \hat s + \gamma (S - \hat s)`, then the M-step.
+    A method has no mutable state: what it needs from one iteration to the next is a NamedTuple of arrays
+    that it returns and gets back.
+
+    Attributes
+    ----------
+    name : str
+        The name that users write.
+    index_streams : int
+        How many samples (or batches) it draws per iteration, independently: 0, 1 or 2.
+    access : {"sequential", "random"}
+        Whether reading the data in order is enough, or samples must be accessed by index.
+    remembers : bool
+        Whether it keeps a memory of every sample's rows. These three follow from ``update`` if there is one.
+    leaps : bool
+        Whether it evaluates samples at other parameters than θ, so that its proxy is not that of em even if
+        all samples are drawn.
+    update : Update, optional
+        Declaration of what :meth:`proxy` computes: compiled loops then run the method.
+    step_size, batch_size, order
+        Fields if users may choose them; class attributes if they are fixed.
+    memory_order, memory_dtype, epoch_length
+        Likewise: how the second stream is drawn, by default as the first; the precision of the memory; and
+        the iterations between full passes, or None.
+    """
+
+    name: ClassVar[str]
+    index_streams: ClassVar[Literal[0, 1, 2]] = 1
+    access: ClassVar[Literal["sequential", "random"]] = "sequential"
+    remembers: ClassVar[bool] = False
+    leaps: ClassVar[bool] = False
+    update: ClassVar[Update | None] = None
+    step_size: StepSize = 1.0
+    batch_size: int = 1
+    order: Order = "iid"
+    memory_order: Literal["iid", "shuffled"] | None = None
+    memory_dtype: Literal["float64", "float32"] = "float64"
+    epoch_length: int | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        update = vars(cls).get("update")
+        if isinstance(update, Update):
+            cls.index_streams, cls.remembers = update.streams, update.reference == "memory"
+            cls.access = "random" if cls.remembers else "sequential"
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("iid", "shuffled", "weighted"))
+        check_int("batch_size", self.batch_size, minimum=1, maximum=2**31 - 1)
+        check_step_size(self.step_size)
+        if self.memory_order is not None:
+            check_choice("memory_order", self.memory_order, ("iid", "shuffled"))
+        check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
+        if self.epoch_length is not None:
+            check_int("epoch_length", self.epoch_length, minimum=1)
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """How each index stream is drawn: ``"iid"``, ``"shuffled"`` or ``"weighted"``."""
+        return (self.order, self.memory_order or self.order)[: self.index_streams]
+
+    @property
+    def evaluations(self) -> int:
+        """E-step evaluations per iteration for each of its b samples, without full passes."""
+        return self.index_streams if self.update is None else self.update.evaluations
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of statistics in its state that a memory budget must include, if they are many."""
+        return 0
+
+    @abstractmethod
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:
+        r"""Return the state before iteration 0, a NamedTuple.
+
+        Parameters
+        ----------
+        theta : NamedTuple
+            :math:`\theta^{(0)}`.
+        s : ndarray, shape (q,)
+            :math:`\bar s(\theta^{(0)})`, or the user's ``s0`` if the method has no memory.
+        memory : ndarray, shape (n, R), or None
+            The rows of every sample at :math:`\theta^{(0)}` if the method has a memory. The method may keep
+            it and write to it.
+        """
+
+    @abstractmethod
+    def proxy(
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
+    ) -> tuple[Array, Any]:
+        r"""Return :math:`S^{(k+1)}`, the approximation of :math:`\bar s(\theta^{(k)})`, and the next state.
+
+        Parameters
+        ----------
+        k : int
+            Index of the iteration, from 0.
+        theta : NamedTuple
+            :math:`\theta^{(k)}`.
+        draws : tuple of ndarray, shape (b,)
+            Sample indices, one array per index stream; they may repeat.
+        state : NamedTuple
+            As :meth:`init` or the last iteration returned it. Arrays in it may be written to, but only after
+            the last use of ``e_step``, so that an interruption leaves it intact.
+        e_step : EStep
+            The data.
+        """
+
+    def renewal(self, k: int, n: int) -> int | None:
+        """Return the first iteration from k on that begins with a full pass, or None if there is none."""
+        return None
+
+    def averaging(self, n: int) -> Averaging:
+        """Return what averages the statistics of a run on n samples; by default nothing."""
+        return Averaging()
+
+    def epoch(self, n: int) -> int:
+        """Return the iterations per epoch, n / b rounded up."""
+        return ceil(n / self.batch_size) if self.index_streams else 1
+
+
+def declared(method: Method) -> Update | None:
+    """Return the update of a method, or None if it has none, or if a subclass overrides its proxy.
+
+    >>> from swiftem.methods import OnlineEM
+    >>> declared(OnlineEM()).reference
+    'none'
+    >>> class Own(OnlineEM):
+    ...     def proxy(self, k, theta, draws, state, e_step):
+    ...         return super().proxy(k, theta, draws, state, e_step)
+    >>> declared(Own()) is None
+    True
+    """
+    for kind in type(method).__mro__:
+        if "update" in vars(kind):
+            return method.update
+        if "proxy" in vars(kind):
+            return None
+    return None

@@ -1,0 +1,176 @@
+"""What runs share with their process: Ctrl-C, and a clock.
+
+Ctrl-C is delayed until an iteration or an import is complete. The clock stands still while kernels are
+compiled: reported seconds do not contain that.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from time import perf_counter, sleep
+from types import FrameType, TracebackType
+from typing import Any
+
+__all__ = ["AfterImports", "CompileClock", "DeferredInterrupt", "clock", "compile_clock", "uninterrupted"]
+
+AGAIN = 0.01
+"""Seconds after which Ctrl-C comes again if there is an import under way."""
+
+
+class AfterImports:
+    """Handler of Ctrl-C that raises KeyboardInterrupt as Python's does, but never within an import.
+
+    Packages turn the exception into errors of their own while they are imported. Only imports within the
+    caller of the constructor count: a program may itself be a module that is imported.
+
+    >>> before = signal.signal(signal.SIGINT, AfterImports())
+    >>> _ = signal.signal(signal.SIGINT, before)
+    """
+
+    def __init__(self) -> None:
+        self._caller = sys._getframe(1)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt, or let the signal come again."""
+        found: FrameType | None = sys._getframe(1)
+        while found is not None and found is not self._caller:
+            if found.f_code.co_filename.startswith("<frozen importlib"):
+                _thread.start_new_thread(_send_again, ())  # a Thread takes locks that may be held here
+                return
+            found = found.f_back
+        signal.default_int_handler(number, frame)
+
+
+def _send_again() -> None:
+    sleep(AGAIN)
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # also wakes the thread if it waits
+    else:
+        _thread.interrupt_main()
+
+
+class DeferredInterrupt:
+    """Context in which Ctrl-C raises at the next :meth:`check` instead of anywhere.
+
+    Memory and statistics are then never half-written. A second Ctrl-C raises at once. Outside the main
+    thread, or if the program has its own signal handler, nothing is changed.
+
+    >>> with DeferredInterrupt() as interrupt:
+    ...     interrupt.check()
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+        self._previous: Any = None
+
+    def __enter__(self) -> DeferredInterrupt:
+        handler = signal.getsignal(signal.SIGINT)
+        raises = handler is signal.default_int_handler or isinstance(handler, AfterImports)
+        if raises and threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._requested:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._requested:
+            raise KeyboardInterrupt
+        self._requested = True
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Context that Ctrl-C does not interrupt; it takes effect when the context ends.
+
+    For imports of packages that cannot be imported again after a partial import: Numba's registries keep the
+    first part. Outside the main thread nothing is changed, as signals do not reach it.
+
+    >>> with uninterrupted():
+    ...     import numpy
+    """
+    before = signal.getsignal(signal.SIGINT)
+    # A handler that is not callable ignores the signal, ends the process, or is not Python's.
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            before(*pressed[0])
+
+
+class CompileClock:
+    """Seconds without those of compiling.
+
+    Numba compiles in one thread at a time, so that times of compiling never overlap.
+
+    Examples
+    --------
+    >>> compiling = CompileClock()
+    >>> before = compiling.now()
+    >>> compiling.stop()
+    >>> stopped = compiling.now()
+    >>> compiling.now() == stopped
+    True
+    >>> _ = compiling.go_on()
+    >>> before <= stopped <= compiling.now()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._compiled, self._stopped_at = Lock(), 0.0, None
+
+    _stopped_at: float | None
+
+    def stop(self) -> None:
+        """Something begins to be compiled."""
+        with self._lock:
+            if self._stopped_at is None:
+                self._stopped_at = perf_counter()
+
+    def go_on(self) -> float:
+        """Compiling has ended; return the seconds that it took."""
+        with self._lock:
+            began, self._stopped_at = self._stopped_at, None
+            seconds = 0.0 if began is None else perf_counter() - began
+            self._compiled += seconds
+            return seconds
+
+    def now(self) -> float:
+        """Return the seconds since some moment, without those of compiling."""
+        with self._lock:
+            now = perf_counter() if self._stopped_at is None else self._stopped_at
+            return now - self._compiled
+
+
+compile_clock = CompileClock()
+"""That of this process; :mod:`swiftem.kernels.compile` stops it."""
+
+
+def clock() -> float:
+    """As :func:`time.perf_counter`, without the seconds in which kernels were compiled.
+
+    >>> clock() <= clock()
+    True
+    """
+    return compile_clock.now()

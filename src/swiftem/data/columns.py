@@ -1,0 +1,326 @@
+"""The choice of columns of a table for data, weights and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swiftem.core.checks import TEXTS, in_columns, shortened
+from swiftem.data.documents.readers.lines import whole_number
+
+__all__ = [
+    "Column",
+    "Columns",
+    "Header",
+    "UnknownColumnError",
+    "Wanted",
+    "as_label",
+    "check_same_columns",
+    "choose_columns",
+    "left_out_of",
+]
+
+Column = str | int
+"""A column by its name, or by its index from 0."""
+INDEX = ("an index", "no name")
+"""Reasons of columns that are left out without asking, because tools write row numbers as such columns."""
+
+
+class UnknownColumnError(ValueError):
+    """A requested column does not exist, or has two purposes.
+
+    ``argument`` is the argument that named it: columns, weights, drop or label.
+    """
+
+    def __init__(self, sentence: str, argument: str) -> None:
+        super().__init__(sentence)
+        self.argument = argument
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The user's choice of columns of a table.
+
+    Attributes
+    ----------
+    columns : sequence of names or numbers, or None
+        The columns of data; None for all numeric ones.
+    weights, label : name or number, or None
+        The columns of weights and of labels, which are not data.
+    drop : sequence of names or numbers
+        Columns that are not data.
+    response : name or number, or None
+        A numeric column that becomes the last one of the data.
+    text : sequence of names or numbers, or None
+        None: columns of text are no data. Otherwise those in ``columns``, or all of them, are; these columns
+        are read as text whatever they hold.
+    leave_out : bool
+        Whether columns that are no numbers are left out if they are not named; otherwise they are an error.
+    """
+
+    columns: Sequence[Column] | None = None
+    weights: Column | None = None
+    drop: Sequence[Column] = ()
+    label: Column | None = None
+    response: Column | None = None
+    text: Sequence[Column] | None = None
+    leave_out: bool = True
+
+    def __post_init__(self) -> None:
+        for name, given in (("columns", self.columns), ("drop", self.drop), ("text", self.text)):
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a sequence of names or numbers, got the string {given!r}.")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The chosen columns.
+
+    Attributes
+    ----------
+    data : tuple of int
+        Indices of the columns that are data, in order.
+    names : tuple of str
+        Their names; empty if the table has no names.
+    weights : int or None
+        Index of the column of weights.
+    left_out : dict of str to str
+        Columns that were not requested by name and cannot be data, with the reason.
+    label : int or None
+        Index of the column of labels.
+    text : dict of int to int
+        Columns of text among the data: their places in ``names``, and their indices.
+    """
+
+    data: tuple[int, ...]
+    names: tuple[str, ...]
+    weights: int | None
+    left_out: dict[str, str]
+    label: int | None = None
+    text: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Indices of all columns of the data, in order."""
+        rest = iter(self.data)
+        count = len(self.data) + len(self.text)
+        return tuple(self.text[place] if place in self.text else next(rest) for place in range(count))
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Indices of all columns that must be read as numbers, the weights last."""
+        return self.data if self.weights is None else (*self.data, self.weights)
+
+
+class Header(NamedTuple):
+    """The columns of a table in a file.
+
+    Attributes
+    ----------
+    file : Path
+        The file, for messages.
+    names : sequence of str
+        Names of all columns, or empty if the table has none.
+    unfit : sequence of str
+        For each column, why it cannot be data; empty if it can.
+    """
+
+    file: Path
+    names: Sequence[str]
+    unfit: Sequence[str]
+
+    def label(self, number: int) -> str:
+        """Return the name of a column, or its number if it has none.
+
+        >>> header = Header(Path("a.csv"), ["a", ""], ["", "text"])
+        >>> header.label(0), header.label(1)
+        ('a', 'column 1')
+        """
+        named = number < len(self.names) and self.names[number]
+        return self.names[number] if named else f"column {number}"
+
+    def find(self, column: Column, argument: str) -> int:
+        """Return a column's index; a string of digits is an index if no column has that name."""
+        width = len(self.unfit)
+        if isinstance(column, str):
+            found = [number for number in range(len(self.names)) if self.label(number) == column]
+            if len(found) > 1:
+                raise UnknownColumnError(
+                    f"{argument} must name one column, but {self.file} has {len(found)} of name {column!r}.",
+                    argument,
+                )
+            if found:
+                return found[0]
+            if not (column.isascii() and column.isdigit()):
+                raise UnknownColumnError(self._unknown(column), argument)
+            column = whole_number(column)
+        elif isinstance(column, bool) or not isinstance(column, int):
+            raise TypeError(f"{argument} must be names or numbers of columns, got {column!r}.")
+        if not 0 <= column < width:
+            wanted = "must be 0" if width == 1 else f"must be from 0 to {width - 1}"
+            raise UnknownColumnError(
+                f"The number of a column of {self.file} {wanted}, got {column} in {argument}.", argument
+            )
+        return column
+
+    def find_if_given(self, column: Column | None, argument: str) -> int | None:
+        """Return a column's index, or None for None."""
+        return None if column is None else self.find(column, argument)
+
+    def _unknown(self, column: str) -> str:
+        """Return the sentence for a name that the table does not have."""
+        width = len(self.unfit)
+        if not self.names:
+            numbers = "its one column is number 0" if width == 1 else f"choose by number, 0 to {width - 1}"
+            return f"{self.file} has no names of columns, got {column!r}: {numbers}."
+        labels = {self.label(number).lower(): self.label(number) for number in range(width)}
+        close = get_close_matches(column.lower(), labels, n=1)
+        hint = f"did you mean {labels[close[0]]!r}?" if close else f"it has {shortened([*labels.values()])}."
+        return f"{self.file} has no column {column!r}: {hint}"
+
+
+def as_label(cell: Any) -> str:
+    """Return a cell of a column of labels as text; whole numbers without a point.
+
+    >>> as_label(2.0), as_label(0.25), as_label("red")
+    ('2', '0.25', 'red')
+    """
+    return f"{cell:.12g}" if isinstance(cell, float) else str(cell)
+
+
+def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str, ...]:
+    """Return a note on what was left out of each file; if that is the same for all, only for the first.
+
+    >>> from pathlib import Path
+    >>> one, two = Columns((0,), ("a",), None, {"b": "text"}), Columns((0,), ("a",), None, {})
+    >>> left_out_of([Path("1.csv"), Path("2.csv")], [one, one])
+    ('Left out of 1.csv: b (text).',)
+    >>> left_out_of([Path("1.csv"), Path("2.csv")], [two, one])
+    ('Left out of 2.csv: b (text).',)
+    """
+    left = [chosen.left_out for chosen in choices]
+    noted = left[:1] if all(part == left[0] for part in left) else left
+    return tuple(
+        f"Left out of {file}: {_with_reasons(part)}."
+        for file, part in zip(files, noted, strict=False)
+        if part
+    )
+
+
+def _with_reasons(left_out: dict[str, str]) -> str:
+    return shortened([f"{name} ({why})" for name, why in left_out.items()])
+
+
+def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
+    """Raise ValueError for a file whose columns are not those of the first."""
+    if tuple(columns) != tuple(others):
+        raise ValueError(
+            f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
+        )
+
+
+def choose_columns(header: Header, wanted: Wanted) -> Columns:
+    """Return the columns of a table that the user's choice selects, or raise an error."""
+    weight = header.find_if_given(wanted.weights, "weights")
+    label = header.find_if_given(wanted.label, "label")
+    response = header.find_if_given(wanted.response, "response")
+    purposes = {header.find(column, "drop"): "dropped columns" for column in wanted.drop}
+    for number, argument, purpose in (
+        (weight, "weights", "the weights"),
+        (label, "label", "the labels"),
+        (response, "response", "the response"),
+    ):
+        if number is None:
+            continue
+        before = purposes.get(number, "dropped columns")
+        if before != "dropped columns" or (argument == "response" and number in purposes):
+            raise UnknownColumnError(
+                f"{argument} must not be the column of {before}, got {header.label(number)!r}.", argument
+            )
+        purposes[number] = purpose
+    data, left_out = _data_columns(header, wanted, purposes)
+    if response is not None:
+        if not header.names and wanted.columns is None and max(data) > response:
+            raise UnknownColumnError(
+                f"response must be the last column of {header.file}, which has no names, got {response}: "
+                "choose the columns before it with columns.",
+                "response",
+            )
+        data.append(response)
+    names = tuple(header.label(number) for number in data)
+    if (twice := _repeated(names)) is not None:
+        raise ValueError(
+            f"{header.file} must have distinct names for its columns, got {twice!r} twice: rename one."
+        )
+    text = _text_columns(header, wanted, data)
+    numeric = tuple(number for number in data if number not in text.values())
+    return Columns(numeric, names if header.names else (), weight, left_out, label, text)
+
+
+def _repeated(values: Iterable[Any]) -> Any:
+    """Return the first value that occurs a second time, or None."""
+    seen: set[Any] = set()
+    return next((value for value in values if value in seen or seen.add(value)), None)  # type: ignore[func-returns-value]
+
+
+def _data_columns(
+    header: Header, wanted: Wanted, purposes: dict[int, str]
+) -> tuple[list[int], dict[str, str]]:
+    """Return the indices of the data's columns, and what is left out with the reason."""
+    if wanted.columns is None:
+        return _all_columns(header, wanted, purposes)
+    data = [header.find(column, "columns") for column in wanted.columns]
+    if not data:
+        raise UnknownColumnError("columns must name at least one column, got none.", "columns")
+    if (twice := _repeated(data)) is not None:
+        raise UnknownColumnError(f"columns must be distinct, got {header.label(twice)!r} twice.", "columns")
+    for number in data:
+        if number in purposes:
+            raise UnknownColumnError(
+                f"columns must not include {purposes[number]}, got {header.label(number)!r}.", "columns"
+            )
+    return data, {}
+
+
+def _all_columns(
+    header: Header, wanted: Wanted, purposes: dict[int, str]
+) -> tuple[list[int], dict[str, str]]:
+    """Return the columns that can be data, and the labels of the others with the reason."""
+    allowed = ("",) if wanted.text is None else ("", *TEXTS)
+    rest = [number for number in range(len(header.unfit)) if number not in purposes]
+    data = [number for number in rest if header.unfit[number] in allowed]
+    left_out = {header.label(number): header.unfit[number] for number in rest if number not in data}
+    if not wanted.leave_out:
+        _refuse(header.file, {name: why for name, why in left_out.items() if why not in INDEX})
+    if not data:
+        others = " and ".join(dict.fromkeys(purposes.values()))
+        got = _with_reasons(left_out) if left_out else f"none except {others}"
+        raise ValueError(f"{header.file} must have a numeric column, got {got}.")
+    return data, left_out
+
+
+def _text_columns(header: Header, wanted: Wanted, data: Sequence[int]) -> dict[int, int]:
+    """Return places and indices of the data's columns of text, if text is wanted."""
+    if wanted.text is None:
+        return {}
+    as_text = {header.find(column, "columns") for column in wanted.text}
+    return {
+        place: number
+        for place, number in enumerate(data)
+        if number in as_text or header.unfit[number] in TEXTS
+    }
+
+
+def _refuse(file: Path, left_out: dict[str, str]) -> None:
+    """Raise ValueError for columns that are no numbers."""
+    if not left_out:
+        return
+    has_text = any(why in TEXTS for why in left_out.values())
+    instead = ', or read the table into memory and use Mixture(family="auto") for text' if has_text else ""
+    raise ValueError(
+        f"{file} must have numbers in every column, got {in_columns(left_out)}: leave out such columns with "
+        f"open_source(path, drop=[...]), or name the others with columns=[...]{instead}."
+    )

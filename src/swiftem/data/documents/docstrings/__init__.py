@@ -1,1 +1,0 @@
-"""The corpus available in every installation: docstrings of installed packages."""

@@ -1,0 +1,123 @@
+"""Validation of sparse matrices: SciPy's compiled loops trust their index arrays."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from swiftem.core.checks import check_finite
+from swiftem.core.files import in_brackets
+
+__all__ = ["checked_counts", "checked_sparse", "is_sparse"]
+
+INDEX_ARRAYS = {
+    "csr": ("indptr", "indices"),
+    "csc": ("indptr", "indices"),
+    "bsr": ("indptr", "indices"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
+"""Index arrays of SciPy's formats that have them as attributes."""
+
+
+def is_sparse(data: Any) -> bool:
+    """Return whether ``data`` is a sparse matrix, of SciPy or a similar library.
+
+    >>> import scipy.sparse as sp
+    >>> is_sparse(sp.coo_array([[1]])), is_sparse([[1]])
+    (True, False)
+    """
+    # Only the type is checked: the number of entries of an invalid matrix cannot be read.
+    return hasattr(type(data), "tocsr") and hasattr(type(data), "nnz")
+
+
+def checked_counts(counts: Any, dtype: Any = None) -> Any:
+    """Return a copy of a matrix of counts in CSR form without duplicates, or raise an error.
+
+    It is converted to ``dtype``, if given, before duplicates are summed.
+    """
+    if not is_sparse(counts):
+        raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
+    if len(counts.shape) != 2 or 0 in counts.shape:
+        raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
+    if np.dtype(counts.dtype).kind not in "biuf":
+        raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
+    counts = checked_sparse("data", counts)
+    matrix = (counts if dtype is None else counts.astype(dtype)).tocsr(copy=True)
+    check_finite("data", matrix.data)
+    if (matrix.data < 0).any():
+        raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
+    matrix.sum_duplicates()
+    return matrix
+
+
+def checked_sparse(name: str, matrix: Any) -> Any:
+    """Return a sparse matrix with a valid structure, or raise an error.
+
+    An index out of range, or a decreasing ``indptr``, would be read and written out of bounds. The cost of
+    checking each index is small compared with any use of them.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the message.
+    matrix : sparse, shape (D, V)
+        In any form. Not changed.
+
+    Returns
+    -------
+    sparse
+        The matrix in CSR, CSC or BSR form if it has one of these, without spare entries; otherwise in COO
+        form.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> matrix = sp.csr_array([[1, 0], [0, 2]])
+    >>> matrix.indices[1] = 7
+    >>> checked_sparse("data", matrix)
+    Traceback (most recent call last):
+    ...
+    ValueError: data must be a valid sparse matrix, got an invalid one (indices must be < 2).
+    """
+    import scipy.sparse as sp
+
+    if not sp.issparse(matrix):  # another library's, which can be converted to SciPy's
+        matrix = matrix.tocsr()
+        if not sp.issparse(matrix):
+            raise TypeError(f"{name} must be a SciPy sparse matrix, got {type(matrix).__name__}.")
+    try:
+        return _checked(matrix)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be a valid sparse matrix, got an invalid one ({in_brackets(error)})."
+        ) from None
+
+
+def _checked(matrix: Any) -> Any:
+    import scipy.sparse as sp
+
+    if matrix.ndim != 2:
+        raise ValueError(f"its shape is {matrix.shape}, not (D, V)")
+    for part in INDEX_ARRAYS.get(matrix.format, ()):
+        if np.asarray(getattr(matrix, part)).dtype.kind not in "iu":
+            raise ValueError(f"{part} must be whole numbers")
+    if matrix.format in ("csr", "csc", "bsr"):
+        # SciPy does not look at indices if the last number is negative.
+        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+            raise ValueError("indptr must not decrease")
+        matrix = copy(matrix)  # the check removes spare entries
+        matrix.check_format(full_check=True)
+        return matrix
+    if matrix.format == "lil" and any(map(_differ, matrix.rows, matrix.data)):
+        raise ValueError("each row must have as many values as columns")
+    if matrix.format == "dia":
+        matrix = type(matrix)((matrix.data, matrix.offsets), shape=matrix.shape)
+    entries = matrix.tocoo()
+    return sp.coo_array((entries.data, (entries.row, entries.col)), shape=matrix.shape)
+
+
+def _differ(columns: Any, values: Any) -> bool:
+    return len(columns) != len(values)

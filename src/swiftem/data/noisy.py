@@ -1,0 +1,101 @@
+"""Stored rows with rounding noise: columns that are multiples of a unit become continuous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.types import Array, Index
+from swiftem.data.stored import Chunk, StoredSource
+
+__all__ = ["NoisySource", "with_noise"]
+
+STEP, FIRST, SECOND = (
+    np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+"""Constants of SplitMix64 (Steele, Lea and Flood 2014)."""
+
+
+def with_noise(y: NDArray[Any], unit: Array, index: Index) -> NDArray[Any]:
+    """Return rows plus uniform noise as wide as the unit of each column.
+
+    The noise of a cell is a function of its row's index and its column alone, so that rows have the same
+    noise whenever and in whatever order they are read.
+
+    Parameters
+    ----------
+    y : ndarray, shape (b, d)
+        Rows.
+    unit : ndarray, shape (d,)
+        Units of the columns; 0 adds nothing.
+    index : ndarray of int, shape (b,)
+        Indices of the rows.
+
+    Examples
+    --------
+    >>> rows = with_noise(np.zeros((2, 2)), np.array([1.0, 0.0]), np.array([7, 7]))
+    >>> rows[0, 0] == rows[1, 0], 0 < abs(rows[0, 0]) <= 0.5, rows[0, 1]
+    (np.True_, np.True_, np.float64(0.0))
+    """
+    columns = np.flatnonzero(unit)
+    if not len(columns):
+        return y
+    found = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
+    with np.errstate(over="ignore"):  # words wrap around
+        place = np.asarray(index).astype(np.uint64)[:, None] * np.uint64(len(unit)) + columns.astype(
+            np.uint64
+        )
+        word = (place + np.uint64(1)) * STEP
+        word = (word ^ (word >> np.uint64(30))) * FIRST
+        word = (word ^ (word >> np.uint64(27))) * SECOND
+        word ^= word >> np.uint64(31)
+    found[:, columns] += unit[columns] * ((word >> np.uint64(11)) * 2.0**-53 - 0.5)
+    return found
+
+
+class NoisySource(StoredSource):
+    """The rows of a stored source with the noise of :func:`with_noise`, added as they are read.
+
+    Parameters
+    ----------
+    source : StoredSource
+        Rows (n, d).
+    unit : ndarray, shape (d,)
+        Units of the columns.
+
+    Examples
+    --------
+    >>> from swiftem.data import BlockSource
+    >>> source = NoisySource(BlockSource([np.zeros((3, 1))]), np.array([1.0]))
+    >>> source.n, source.take([1, 1]).y.std(), source.take([0, 1]).y.std() > 0
+    (3, np.float64(0.0), np.True_)
+    """
+
+    def __init__(self, source: StoredSource, unit: Array) -> None:
+        super().__init__(allow_missing=source.allow_missing)
+        self._source, self._unit = source, unit
+        self.access, self.overlaps, self.reading = source.access, source.overlaps, source.reading  # type: ignore[misc]
+        self.n, self.total_weight, self.is_weighted = source.n, source.total_weight, source.is_weighted
+        self.dtype, self.tail, self.layout = source.dtype, source.tail, source.layout
+        self.names, self.notes = source.names, source.notes
+
+    def _noisy(self, chunk: Chunk, start: int) -> Chunk:
+        return chunk._replace(y=with_noise(chunk.y, self._unit, np.arange(start, start + len(chunk.y))))
+
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield all rows in order, about ``rows`` at a time."""
+        start = 0
+        for chunk in self._source.chunks(rows):
+            yield self._noisy(chunk, start)
+            start += len(chunk.y)
+
+    def block(self, number: int) -> Chunk:
+        """Return the rows of a block."""
+        return self._noisy(self._source.block(number), int(self.layout.edges[number]))
+
+    def fingerprint(self) -> str:
+        """Return the hash of the rows, and the units."""
+        return f"{self._source.fingerprint()} with noise {self._unit.tolist()}"

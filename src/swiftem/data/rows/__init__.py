@@ -1,1 +1,0 @@
-"""Rows of numbers: arrays, files and streams as sources; readers of tables."""

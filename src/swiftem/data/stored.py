@@ -1,0 +1,185 @@
+"""Samples that are not in memory: the common part of files and streams of blocks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.checks import check_int
+from swiftem.core.source import Batch, Layout, Reader, Source
+from swiftem.core.types import Array, Index
+from swiftem.data.reading import RowReader, read_ahead
+
+__all__ = ["Chunk", "Layout", "StoredSource", "rechunk", "weighted"]
+
+WINDOW_BYTES = 16 * 2**20
+"""Default size of a window, within which draws are shuffled."""
+CHUNK_BYTES = 2**20
+"""Size of the part of a full pass that a thread processes at a time."""
+INDICES = 8 * 65_536 * 8
+"""Memory of sample indices that are drawn ahead, and of arrays derived from them."""
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows: ``y`` (b, d) or (b,) and ``weight`` (b,), None if there are no weights."""
+
+    y: NDArray[Any]
+    weight: Array | None
+
+    def part(self, start: int, stop: int) -> Chunk:
+        """Return some of the rows."""
+        return Chunk(self.y[start:stop], None if self.weight is None else self.weight[start:stop])
+
+
+def weighted(y: NDArray[Any], weight: Array) -> Chunk:
+    """Return samples with their weights, without those of weight zero.
+
+    >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
+    Chunk(y=array([2.]), weight=array([3.]))
+    """
+    return Chunk(y, weight) if weight.all() else Chunk(y[weight > 0], weight[weight > 0])
+
+
+class StoredSource(Source):
+    """Base class of sources whose samples are read on demand.
+
+    A subclass sets ``n``, ``total_weight``, ``dtype``, ``tail`` (the shape of a sample, () or (d,)) and
+    ``is_weighted``, then calls :meth:`lay_out`, and implements :meth:`chunks`, :meth:`fingerprint` and, for
+    random access, :meth:`block`. ``examples/npz_source.py`` is a complete one.
+    """
+
+    overlaps: bool = True
+    """Whether a thread may read ahead."""
+    reading: int = 0
+    """Bytes used by the reading library itself (measured)."""
+
+    n: int = 0
+    total_weight: float = 0.0
+    dtype: np.dtype[Any]
+    tail: tuple[int, ...]
+    layout: Layout
+    is_weighted: bool = False
+    numbers: tuple[int, ...] = ()
+    """Indices of the columns in the files, if there are files."""
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, window: int | None = None, allow_missing: bool = False) -> None:
+        if window is not None:
+            check_int("window", window, minimum=1)
+        self._window = window
+        self.allow_missing = allow_missing
+
+    @abstractmethod
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield all samples in order, about ``rows`` at a time; those of weight zero are left out."""
+
+    def block(self, number: int) -> Chunk:
+        """Return the samples of block ``number`` of the layout; for random access only."""
+        raise NotImplementedError
+
+    def unweighted(self) -> StoredSource:
+        """Return a source of all samples, including those of weight zero, without weights."""
+        return self
+
+    @property
+    def row_bytes(self) -> int:  # type: ignore[override]
+        """Size of a sample and its weight in memory."""
+        size = self.dtype.itemsize * int(np.prod(self.tail, dtype=np.intp))
+        return size + (8 if self.is_weighted else 0)
+
+    @property
+    def chunk_rows(self) -> int:  # type: ignore[override]
+        """Samples per part of a full pass: a function of the size of a sample alone."""
+        return max(256, CHUNK_BYTES // self.row_bytes)
+
+    def bytes_needed(self, streams: int, threads: int) -> int:
+        """Return the bytes of the parts of a full pass, and of the windows of draws."""
+        needed = self.reading + (threads + 8) * self.chunk_rows * self.row_bytes
+        if streams:
+            rows = self.layout.window_rows
+            # Blocks of two windows per stream; the samples of a stretch, and their indices.
+            cached = 2 * streams * (2 if self.layout.in_order else 1) * rows * self.row_bytes
+            needed += cached + streams * rows * (3 * self.row_bytes + 8 * 8) + INDICES
+        return needed
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all samples in order, exactly ``rows`` at a time except the last part, in new arrays."""
+        chunks = self.chunks(min(self.chunk_rows, max(rows, 4096)))
+        if self.overlaps:
+            chunks = read_ahead(chunks)
+        start = 0
+        for y, weight in rechunk(chunks, rows):
+            index = np.arange(start, start + len(y))
+            yield Batch(y, np.ones(len(y)) if weight is None else weight, index)
+            start += len(y)
+        if start != self.n:
+            raise ValueError(
+                f"data must be the same in every pass, got {self.n} rows first and then {start}."
+            )
+
+    def reader(self) -> Reader:
+        """Return a reader of samples by index, with its own buffers for the windows of one run."""
+        return RowReader(self)
+
+    def take(self, index: Index) -> Batch:
+        """Return the samples with these indices, which may repeat.
+
+        If the data can only be read in order, this is a pass, but takes no more memory than the samples.
+        """
+        return RowReader(self).take(np.asarray(index), once=True)
+
+    def count(self) -> None:
+        """Set the number of samples and the sum of their weights, by one pass."""
+        for y, weight in self.chunks(4096):
+            self.n += len(y)
+            self.total_weight += float(len(y)) if weight is None else float(weight.sum())
+
+    def lay_out(self, lengths: Any = None) -> None:
+        """Set the layout of draws: blocks of these lengths in random order; without any, rows in order."""
+        wanted = self._window or max(1, WINDOW_BYTES // self.row_bytes)
+        if lengths is None:
+            edges = np.append(np.arange(0, self.n, wanted), self.n)
+            self.layout = Layout(edges, 1, in_order=True)
+            return
+        edges = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))]).astype(np.intp)
+        mean = max(1.0, edges[-1] / (len(edges) - 1))
+        per_window = min(max(1, ceil(wanted / mean)), len(edges) - 1)
+        self.layout = Layout(edges, per_window, in_order=False)
+
+
+def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
+    """Yield the same samples in chunks of exactly ``rows``, except the last.
+
+    >>> import numpy as np
+    >>> two = [Chunk(np.arange(3), None), Chunk(np.arange(3, 5), None)]
+    >>> [chunk.y.tolist() for chunk in rechunk(iter(two), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    pending: list[Chunk] = []
+    count = 0
+    for chunk in chunks:
+        start = 0
+        while start < len(chunk.y):
+            stop = min(len(chunk.y), start + rows - count)
+            pending.append(chunk.part(start, stop))
+            count, start = count + stop - start, stop
+            if count == rows:
+                yield _joined(pending)
+                pending, count = [], 0
+    if pending:
+        yield _joined(pending)
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
+    return Chunk(
+        np.concatenate([chunk.y for chunk in chunks]),
+        np.concatenate(weights) if len(weights) == len(chunks) else None,
+    )

@@ -1,0 +1,303 @@
+"""Tables of numbers in files: CSV, Parquet and ``.npy``, by their extension."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.types import Array
+from swiftem.data.columns import Column, Header, Wanted, as_label, choose_columns, left_out_of
+from swiftem.data.finite import MISSING_ADVICE
+from swiftem.data.npy import NpySource, as_doubles, check_cells, npy_columns, open_npy
+from swiftem.data.open_source import find_table, system_errors_named
+from swiftem.data.stored import Chunk
+from swiftem.data.table_files import TableFile
+from swiftem.data.weights import checked_weights
+
+__all__ = ["Table", "read_cells", "read_names", "read_places", "read_table"]
+
+
+log = logging.getLogger("swiftem")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, d)
+        float64 or float32.
+    names : tuple of str
+        The names of the d columns; empty if the file has none.
+    weights : ndarray, shape (n,), or None
+        The column of weights, if one was requested.
+    left_out : dict of str to str
+        Columns that are not data, with the reason.
+    notes : tuple of str
+        Remarks for the user on how the file was read, in sentences.
+    labels : ndarray of str, shape (n,), or None
+        The column of labels, if one was requested; an empty text is a missing label.
+    rows : ndarray of int, shape (n,), or None
+        Indices of the rows in the file, from 0, if some were skipped.
+    texts : dict of int to ndarray of object, shape (n,)
+        Columns of text by place, if they were requested; None is a missing cell. In ``values`` they are zero,
+        or NaN.
+    numbers : tuple of int
+        Indices of the d columns in the file, from 0.
+    """
+
+    values: NDArray[Any]
+    names: tuple[str, ...] = ()
+    weights: Array | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    labels: NDArray[Any] | None = None
+    rows: NDArray[np.intp] | None = None
+    texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def cells(self) -> NDArray[Any]:
+        """Numbers and text, (n, d): the values if there is no text, else an array of objects."""
+        if not self.texts:
+            return self.values
+        found = self.values.astype(object)
+        for place, cells in self.texts.items():
+            found[:, place] = cells
+        return found
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[Column] | None = None,
+    weights: Column | None = None,
+    *,
+    drop: Sequence[Column] = (),
+    label: Column | None = None,
+    response: Column | None = None,
+    text: Sequence[Column] | None = None,
+    skip_missing: bool = False,
+    allow_missing: bool = False,
+) -> Table:
+    r"""Return the numeric columns of a file.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.csv``, ``.tsv`` or ``.txt``: UTF-8 text with column names in the first line, delimited by commas,
+        tabs, semicolons (then also with decimal commas) or spaces. A first line of only numbers is a
+        row. ``.parquet``. ``.npy``: an array (n,) or (n, d), memory-mapped.
+    columns : sequence of names or numbers, optional
+        The columns to use, in this order; by default all numeric ones. Numbers are from 0, as integers, or as
+        digits if no column has that name.
+    weights : name or number, optional
+        A column of weights, which is then not part of the data.
+    drop : sequence of names or numbers, optional
+        Columns that are not data.
+    label : name or number, optional
+        A column of labels, of text or of numbers, which is then not part of the data.
+    response : name or number, optional
+        A numeric column that becomes the last one of the data.
+    text : sequence of names or numbers, optional
+        If given, columns of text are data, too, in ``texts``; those listed are read as text whatever they
+        hold.
+    skip_missing : bool
+        Whether to leave out rows with a missing value in the data or the weights. An infinity is still an
+        error.
+    allow_missing : bool
+        Whether missing values of the data are NaN, for models that take them; weights must have none.
+
+    Returns
+    -------
+    Table
+        Text, dates, durations, decimals, lists, and columns without a name or without a value are left out,
+        and rows are skipped, with a note; true and false are 1 and 0.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        If there is no such file, or it is a folder.
+    ValueError
+        If there is no numeric column or no row, if a value is missing or not finite, if rows differ in
+        length, or if a weight is invalid; the message says where.
+    swiftem.data.UnknownColumnError
+        A ValueError, if a requested column does not exist.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from swiftem.data import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "fish.csv")
+    ...     _ = file.write_text("kind,length,width\nperch,20.5,3\nbream,31,4.5\n")
+    ...     table = read_table(file)
+    >>> table.values
+    array([[20.5,  3. ],
+           [31. ,  4.5]])
+    >>> table.names, table.left_out
+    (('length', 'width'), {'kind': 'text'})
+    """
+    wanted = Wanted(columns, weights, drop, label, response, text)
+    file, kind = find_table(path)
+    may_miss = skip_missing or allow_missing
+    with system_errors_named(file):
+        if issubclass(kind, NpySource):
+            table = _read_npy(file, wanted, may_miss)
+        else:
+            table = _read_arrow(kind.table(file), wanted, may_miss)
+    if skip_missing:
+        table = _without_missing(file, table)
+    if table.weights is not None and not checked_weights(file, table.weights).any():
+        raise ValueError(f"{file} must have a positive weight, got only zeros.")
+    for note in table.notes:
+        log.info(note)
+    return table
+
+
+def _read_npy(file: Path, wanted: Wanted, allow_missing: bool) -> Table:
+    """Return columns of an array; float32 and float64 that are used as a whole stay in the file."""
+    array = open_npy(file)
+    array = array[:, None] if array.ndim == 1 else array
+    chosen = choose_columns(npy_columns(file, array), wanted)
+    if chosen.text:
+        raise ValueError(f"{file} must have columns of text, got an array of numbers.")
+    is_whole = chosen.data == tuple(range(array.shape[1]))
+    # In rows, as a file with these columns alone: sums of columns would round otherwise.
+    values = array if is_whole else np.ascontiguousarray(array[:, chosen.data])
+    is_small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+    with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow: reported below
+        values = np.asarray(values, dtype=np.float32 if is_small else np.float64)
+    check_cells(file, values, chosen.data, allow_missing)
+    weights = labels = None
+    if chosen.weights is not None:
+        weights = as_doubles(array[:, chosen.weights])
+        check_cells(file, weights[:, None], [chosen.weights], allow_missing)
+    if chosen.label is not None:
+        labels = np.array([as_label(cell) for cell in array[:, chosen.label].tolist()], dtype=object)
+    return Table(values, (), weights, labels=labels, numbers=chosen.numbers)
+
+
+def _read_arrow(table: TableFile, wanted: Wanted, allow_missing: bool) -> Table:
+    """Return columns of a CSV or Parquet file."""
+    header = table.header
+    chosen = choose_columns(header, wanted)
+    further = [*chosen.text.values(), *([] if chosen.label is None else [chosen.label])]
+    chunks: list[Chunk] = []
+    cells: list[list[Any]] = [[] for _ in further]
+    for batch in table.batches(chosen.all, further, at_once=True):
+        chunks.append(table.chunk(batch, chosen, table.dtype(chosen.data), allow_missing))
+        for column, array in zip(cells, batch[1][len(chosen.all) :], strict=True):
+            column += array.to_pylist()
+    values = np.concatenate([chunk.y for chunk in chunks])
+    weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
+    labels = None
+    if chosen.label is not None:
+        labels = np.array(["" if cell is None else as_label(cell) for cell in cells.pop()], dtype=object)
+    texts = {
+        place: _text(table, number, column, allow_missing)
+        for (place, number), column in zip(chosen.text.items(), cells, strict=True)
+    }
+    return Table(
+        _with_text(values, texts) if texts else values,
+        chosen.names,
+        np.concatenate(weights) if weights else None,
+        chosen.left_out,
+        (*table.notes(), *left_out_of([header.file], [chosen])),
+        labels,
+        texts=texts,
+        numbers=chosen.numbers,
+    )
+
+
+def _text(table: TableFile, number: int, cells: list[Any], allow_missing: bool) -> NDArray[Any]:
+    """Return the cells of a column as text, None if they are missing."""
+    text = [None if table.is_missing(cell) else as_label(cell) for cell in cells]
+    if None in text and not allow_missing:
+        raise ValueError(
+            f"{table.header.file} must have a value in every cell, got a missing value in column "
+            f"{table.header.label(number)!r}, row {text.index(None)} (from 0): {MISSING_ADVICE}."
+        )
+    return np.array(text, dtype=object)
+
+
+def _with_text(numbers: NDArray[Any], texts: dict[int, NDArray[Any]]) -> NDArray[Any]:
+    """Return numbers with further columns at the places of text: zeros, and NaN if a cell is missing."""
+    values = np.zeros((len(numbers), numbers.shape[1] + len(texts)))
+    values[:, [place for place in range(values.shape[1]) if place not in texts]] = numbers
+    for place, cells in texts.items():
+        values[[cell is None for cell in cells.tolist()], place] = np.nan
+    return values
+
+
+def _without_missing(file: Path, table: Table) -> Table:
+    """Return the rows without a missing value, with a note."""
+    missing = np.isnan(table.values).any(axis=1)
+    if table.weights is not None:
+        missing |= np.isnan(table.weights)
+    if not missing.any():
+        return table
+    n, rows = len(missing), np.flatnonzero(~missing)
+    if not len(rows):
+        raise ValueError(f"{file} must have a row without a missing value, got none among {n:,}.")
+    note = f"Skipped {n - len(rows):,} of {n:,} rows of {file}: missing values."
+    return replace(
+        table,
+        values=table.values[rows],
+        weights=None if table.weights is None else table.weights[rows],
+        labels=None if table.labels is None else table.labels[rows],
+        texts={place: cells[rows] for place, cells in table.texts.items()},
+        notes=(*table.notes, note),
+        rows=rows,
+    )
+
+
+def read_cells(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Return all columns of a table with names, unchanged: text of CSV files, values of Parquet files.
+
+    Missing cells are an empty text, or None. It is empty for tables without names.
+    """
+    file, kind = find_table(path)
+    if issubclass(kind, NpySource):
+        return {}
+    with system_errors_named(file):
+        table = kind.table(file)
+        names = [str(name) for name in table.header.names]
+        cells: list[list[Any]] = [[] for _ in names]
+        for _, arrays in table.batches((), range(len(names)), at_once=True) if names else ():
+            for column, array in zip(cells, arrays, strict=True):
+                column += array.to_pylist()
+    return {name: np.array(column, dtype=object) for name, column in zip(names, cells, strict=True)}
+
+
+def _read_header(path: str | os.PathLike[str]) -> Header:
+    """Return the columns of a table, numeric or not."""
+    file, kind = find_table(path)
+    with system_errors_named(file):
+        if issubclass(kind, NpySource):
+            return npy_columns(file, open_npy(file))
+        return kind.table(file).header
+
+
+def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the names of all columns of a table, numeric or not; empty if it has none."""
+    return tuple(_read_header(path).names)
+
+
+def read_places(path: str | os.PathLike[str], wanted: Wanted) -> tuple[int, ...]:
+    """Return the number of columns of a table without names, and the numbers of those that are wanted.
+
+    It is empty if the table has names, or if all columns are wanted, in order.
+    """
+    header = _read_header(path)
+    if header.names:
+        return ()
+    chosen, width = choose_columns(header, wanted).data, len(header.unfit)
+    return () if chosen == tuple(range(width)) else (width, *chosen)

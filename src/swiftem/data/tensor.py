@@ -1,0 +1,126 @@
+"""The rows of a tensor as samples: they stay on their device, copied on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem.core.checks import check_dense
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Index
+from swiftem.data.array import ArraySource
+from swiftem.data.foreign import torch_of
+from swiftem.data.weights import read_sample_weight
+
+__all__ = ["TensorSource"]
+
+NUMBERS = 1 << 21
+"""Numbers converted to float64 at a time."""
+
+
+class TensorSource(ArraySource):
+    """The rows of a tensor on any device; the tensor is not copied.
+
+    Parameters
+    ----------
+    tensor : tensor of PyTorch, or anything with DLPack, shape (n, d)
+        Real numbers, finite; other types than float32 become float64.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights. Rows of weight zero are ignored: the others are numbered without them.
+    """
+
+    def __init__(self, tensor: Any, sample_weight: ArrayLike | None = None) -> None:
+        torch = torch_of("a tensor")
+        check_dense(tensor)
+        rows = torch.from_dlpack(tensor.detach() if hasattr(tensor, "detach") else tensor)
+        if rows.ndim != 2 or not rows.numel():
+            raise ValueError(
+                f"data must have shape (n, d) with at least one row and one column, got {tuple(rows.shape)}."
+            )
+        if rows.is_complex():
+            raise ValueError("data must be real numbers, got complex ones.")
+        if rows.dtype not in (torch.float32, torch.float64):
+            rows = rows.to(torch.float64)
+        weight = read_sample_weight(sample_weight, len(rows), self.samples.removesuffix("s"))
+        self._all = rows
+        if weight is not None and not weight.all():
+            rows, weight = rows[torch.from_numpy(weight > 0.0).to(rows.device)], weight[weight > 0.0]
+        #: The rows, on their device.
+        self.tensor = rows.contiguous()
+        self._weight, self.allow_missing = weight, False
+        largest = max(abs(float(end)) for end in torch.aminmax(self.tensor))
+        if not np.isfinite(largest):
+            is_bad = ~torch.isfinite(self.tensor).all(dim=1)
+            row = int(is_bad.to(torch.uint8).argmax())
+            raise ValueError(
+                f"data must be finite, got NaN or infinity in row {row}: leave out or fill in such rows, or "
+                "use missing='ignore' with device='cpu' if cells are missing."
+            )
+        #: The largest absolute value.
+        self.largest = largest
+
+    def unweighted(self) -> ArraySource:
+        """Return a source of all rows, including those of weight zero, without weights."""
+        return self if self._weight is None else TensorSource(self._all)
+
+    @property
+    def tail(self) -> tuple[int, ...]:
+        """Shape of a row."""
+        return tuple(self.tensor.shape[1:])
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """No names of columns."""
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the rows."""
+        return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
+
+    @cached_property
+    def y(self) -> NDArray[Any]:  # type: ignore[override]
+        """All rows, copied to the CPU's memory."""
+        copied: NDArray[Any] = self.tensor.cpu().numpy()
+        return copied
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return len(self.tensor)
+
+    def take(self, index: Index) -> Batch:
+        """Return a copy of the rows with these indices."""
+        index = np.asarray(index)
+        places = torch_of("a tensor").from_numpy(np.ascontiguousarray(index))
+        chosen = self.tensor[places.to(self.tensor.device)]
+        return Batch(chosen.cpu().numpy(), self._weights(index), index)
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield copies of all rows in order, at most ``rows`` at a time."""
+        for start in range(0, self.n, rows):
+            index = np.arange(start, min(start + rows, self.n))
+            yield Batch(self.tensor[start : start + rows].cpu().numpy(), self._weights(index), index)
+
+    def bytes_needed(self, streams: int, threads: int) -> int:
+        """Return 0: the rows stay on their device."""
+        return 0
+
+    def mean_row(self) -> Array:
+        """Return the weighted mean of the rows, shape (d,), computed on the device."""
+        torch, tensor = torch_of("a tensor"), self.tensor
+        origin = tensor[0].double()
+        total = torch.zeros_like(origin)
+        rows = max(1, NUMBERS // len(origin))
+        for start in range(0, self.n, rows):
+            away = tensor[start : start + rows].double() - origin
+            if self._weight is None:
+                total += away.sum(dim=0)
+            else:
+                total += torch.from_numpy(self._weight[start : start + rows]).to(tensor.device) @ away
+        found: Array = (origin + total / self.total_weight).cpu().numpy()
+        return found

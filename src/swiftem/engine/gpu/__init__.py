@@ -1,1 +1,0 @@
-"""Passes and iterations on a GPU: PyTorch defines them (``passes.py``, ``iterations.py``), Triton is fast."""

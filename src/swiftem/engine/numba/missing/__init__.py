@@ -1,1 +1,0 @@
-"""Compiled E-steps of rows with missing cells."""

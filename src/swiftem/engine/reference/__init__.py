@@ -1,1 +1,0 @@
-"""Plain NumPy that follows the equations."""

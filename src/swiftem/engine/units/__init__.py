@@ -1,1 +1,0 @@
-"""E-steps by units: of rows and of documents."""

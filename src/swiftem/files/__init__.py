@@ -1,1 +1,0 @@
-"""Files and limits: atomic writes, hashes, scratch files, readable sizes."""

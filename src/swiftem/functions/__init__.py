@@ -1,0 +1,1 @@
+"""Users' own models, from four functions or one class, and their E-steps."""

@@ -1,0 +1,200 @@
+"""Compiled stretches of iterations, for any method that declares its update."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from swiftem.core.algorithm import Current, Task, step_sizes
+from swiftem.core.method import Update
+from swiftem.core.process import clock
+from swiftem.core.types import Array, Theta
+from swiftem.data.samples import Drawn, Samples
+
+__all__ = ["CompiledLoop", "StretchLoop"]
+
+
+class StretchLoop(ABC):
+    """Iterations in stretches of compiled code.
+
+    A stretch lasts about a tenth of a second, so that Ctrl-C works. :meth:`load` copies the arrays from
+    ``now`` (records must not change), :meth:`stretch` works on them, :meth:`store` puts them back.
+    """
+
+    SECONDS = 0.1
+    FIRST, MOST = 256, 1 << 20
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._length = self.FIRST
+
+    @abstractmethod
+    def load(self, now: Current) -> None:
+        """Load the state from ``now``."""
+
+    @abstractmethod
+    def stretch(self, now: Current, stop: int) -> int:
+        """Do iterations from ``now.k``, to ``stop`` − 1 or fewer (at least one), and return the k reached.
+
+        Rejected steps and E-step evaluations are added to ``now.rejected`` and ``task.compute.evaluations``.
+        """
+
+    @abstractmethod
+    def store(self, now: Current) -> None:
+        """Put s, θ and the method's state into ``now``, in arrays that later stretches do not change."""
+
+    def advance(self, now: Current, stop: int) -> None:
+        """Do iterations ``now.k`` to ``stop`` − 1 in stretches."""
+        self.load(now)
+        try:
+            while now.k < stop:
+                self.task.interrupt.check()
+                begin, first = clock(), now.k
+                now.k = self.stretch(now, min(stop, now.k + self._length))
+                now.evaluations = self.task.compute.evaluations
+                self._adapt(now.k - first, clock() - begin)
+        finally:
+            self.store(now)
+
+    def snapshot(self) -> Any:
+        """Return None: there is no state in addition to ``now``."""
+        return None
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Do nothing: there is no state in addition to ``now``."""
+        return
+
+    def _adapt(self, done: int, seconds: float) -> None:
+        """Choose the next stretch's length; one may have waited for others, so it shrinks only slowly."""
+        wanted = int(done * self.SECONDS / max(seconds, 1e-6))
+        self._length = min(max(wanted, self._length // 2, 1), 4 * self._length, self.MOST)
+
+
+class CompiledLoop(StretchLoop):
+    """The part common to all models: draws and steps of a stretch, the centre, the anchor, counts.
+
+    A model implements how θ is loaded (:meth:`load_theta`), the arrays of an anchor (:meth:`prepared`), the
+    iterations (:meth:`iterate`) and the resulting θ (:meth:`theta_of`).
+
+    Attributes
+    ----------
+    s, centre : ndarray, shape (q,)
+        Statistics and centre, changed in place; the centre is zero if the method has none.
+    anchor : object
+        Result of :meth:`prepared`, or None if the method has no anchor.
+    before : ndarray, shape (q,)
+        Statistics of the previous iteration, written by :meth:`iterate` if the anchor is the previous θ.
+    restates_anchor : bool
+        Whether the next iterations must first compute the anchor from ``before``, as compiled code does.
+    scale, share : float
+        n / W and 1 / W, W the sum of weights.
+    is_divided : bool
+        Whether samples are drawn in proportion to weights: a mean over the batch leaves these out, and its
+        ``scale`` is 1.
+    undone : int
+        Iterations that the last call of :meth:`iterate` did not do.
+    """
+
+    undone = 0
+
+    def __init__(self, task: Task, update: Update, samples: Samples | None = None) -> None:
+        super().__init__(task)
+        self.update, source = update, task.source
+        self.samples = samples or Samples(source, streams=task.method.index_streams)
+        scale = source.n / source.total_weight
+        self.is_divided = task.method.order == "weighted"
+        self.scale, self.share = 1.0 if self.is_divided else scale, scale / source.n
+        self.anchor: Any = None
+        self.restates_anchor = False
+        self._uses_anchor = update.reference in ("anchor", "previous")
+        self._follows = update.reference == "previous"
+        self._anchor_theta: Theta | None = None
+        self._anchor_is_m_step = False
+        self._renewed = -1
+
+    @abstractmethod
+    def load_theta(self, now: Current) -> None:
+        """Load θ into new arrays; :attr:`s` is already set.
+
+        If θ is θ̄(s) (``now.is_m_step``) it is loaded as the kernels write it, not as it is reported. A
+        stretch can then begin anywhere: records, callbacks and interruptions change no bit of a trajectory.
+        """
+
+    @abstractmethod
+    def prepared(self, theta: Theta) -> Any:
+        """Return an anchor's θ in new arrays."""
+
+    @abstractmethod
+    def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
+        """Do the iterations of a stretch.
+
+        Return how many steps were rejected, and how many accepted before the last iteration.
+        """
+
+    @abstractmethod
+    def theta_of(self, s: Array) -> Theta:
+        """Return θ̄(s)."""
+
+    def load(self, now: Current) -> None:
+        """Copy s, θ and the centre, which are changed in place."""
+        self._begin(now)
+        self.s, self._anchor_is_m_step = now.s.copy(), False
+        self.centre = np.zeros_like(now.s) if self.update.centre == "zero" else now.state.centre.copy()
+        if self.update.centre == "memory" and not now.state.memory.flags.carray:
+            now.state = now.state._replace(memory=np.require(now.state.memory, requirements=["C", "A", "W"]))
+        self.before = (now.s if now.before is None else now.before).copy()
+        self.load_theta(now)
+
+    def _begin(self, now: Current) -> None:
+        """Note that no iteration has been done since ``now``."""
+        self._loaded, self._accepted, self._is_begun = now.theta, 0, False
+
+    def stretch(self, now: Current, stop: int) -> int:
+        """Renew the anchor if it is due, and do iterations until the next renewal or ``stop``."""
+        method, n = self.task.method, self.task.source.n
+        if method.renewal(now.k, n) == now.k and self._renewed != now.k:
+            self._renew(now)
+        if self._uses_anchor and self._anchor_theta is not now.state.anchor:
+            self._load_anchor(now)
+        renewal = method.renewal(now.k + 1, n)
+        stop = min(self.samples.stop(now.k, stop, method.batch_size), stop if renewal is None else renewal)
+        memory = now.state.memory if self.update.centre == "memory" else None
+        drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
+        rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
+        self.samples.remember(drawn, memory)
+        stop -= self.undone
+        self._is_begun, self._anchor_is_m_step = True, now.is_m_step or moved > 0
+        accepted = stop - now.k - rejected
+        self._accepted += accepted
+        now.is_m_step |= accepted > 0
+        now.rejected += rejected
+        self.task.compute.evaluations += (stop - now.k) * method.batch_size * self.update.evaluations
+        return stop
+
+    def _renew(self, now: Current) -> None:
+        """Set the anchor to θ, and the centre to its full pass."""
+        self.store(now)
+        now.state = now.state._replace(anchor=now.theta, centre=self.task.compute.full(now.theta))
+        self.centre = now.state.centre.copy()
+        self._begin(now)
+        self._renewed, self._anchor_theta, now.before = now.k, None, None
+
+    def _load_anchor(self, now: Current) -> None:
+        """Prepare the anchor, by :attr:`before` if it is the M-step of these statistics."""
+        self._anchor_theta = now.state.anchor
+        self.anchor = self.prepared(now.state.anchor)
+        self.restates_anchor = self._follows and now.before is not None
+
+    def store(self, now: Current) -> None:
+        """Store s, θ = θ̄(s) and the method's state; θ stays if every step was rejected."""
+        if self._accepted:
+            now.s = self.s.copy()
+            now.theta = self.theta_of(now.s)
+        if self.update.centre in ("memory", "proxy"):
+            now.state = now.state._replace(centre=self.centre.copy())
+        if self._follows and self._is_begun:
+            now.before = self.before.copy() if self._anchor_is_m_step else None
+            anchor = self._loaded if now.before is None else self.theta_of(now.before)
+            now.state, self._anchor_theta = now.state._replace(anchor=anchor), anchor

@@ -1,0 +1,1 @@
+"""Mixtures: models, families, and their E-steps in every technology."""

@@ -1,0 +1,192 @@
+"""The interface of a mixture bound to its data, for E-steps in every technology."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.compute import Compute, Placement, Technology, choose
+from swiftem.core.model import BoundModel
+from swiftem.core.source import Batch, Source
+from swiftem.core.types import Array, Theta
+from swiftem.mixture.compute import MIXTURE
+
+__all__ = ["BoundComponents", "Coefficients"]
+
+
+class Coefficients(NamedTuple):
+    r"""θ in the form of compiled E-steps, for features minus the centre.
+
+    Attributes
+    ----------
+    phi : ndarray, shape (p, M)
+        Coefficients of T(y) without its first entry, 1. For Gaussians those of y, then those of the squares;
+        "tied" omits the squares, which are common to all components.
+    constant : ndarray, shape (M,)
+        Coefficients of 1, log ω included.
+    means : ndarray, shape (M, d)
+        Means minus the centre.
+    plain : ndarray, shape (M,)
+        :math:`\log \omega_m + \log|U_m| - \frac d2 \log 2\pi`: the constant for squares of whitened
+        differences.
+    whiten : ndarray, shape (M, d, d), (1, d, d) or (0, d, d)
+        :math:`U_m^T`; one for all components ("tied"); or none, if ``scales`` replaces it.
+    scales : ndarray, shape (M, d) or (0, d)
+        Diagonals of :math:`U_m`; empty, like ``whiten``, if only φ is used.
+    """
+
+    phi: Array
+    constant: Array
+    means: Array
+    plain: Array
+    whiten: Array
+    scales: Array
+
+    @classmethod
+    def linear(cls, phi: Array, constant: Array) -> Coefficients:
+        """Return coefficients (M, p) and (M,) of features that are used as they are."""
+        p = phi.shape[1]
+        none = np.empty((0, p, p)), np.empty((0, p))
+        return cls(np.ascontiguousarray(phi.T), constant, np.zeros_like(phi), constant, *none)
+
+
+class BoundComponents(BoundModel):
+    """A mixture for its data. Its statistics begin with the means of r_m, and their M-step gives θ.
+
+    Attributes
+    ----------
+    model : Model
+        With ``n_components``, and ``in_counts``: whether a prior depends on the total weight.
+    source : Source
+        The data.
+    centre : ndarray, shape (p,)
+        Subtracted from the features before their statistics are computed, unless ``origin`` replaces it.
+    """
+
+    technologies: ClassVar[tuple[Technology, ...]] = MIXTURE
+    model: Any
+    source: Source
+    centre: Array
+
+    @property
+    @abstractmethod
+    def code(self) -> int:
+        """How E-steps compute T(y): the code of a kind of covariance, or one of those above."""
+
+    @property
+    def n_features(self) -> int:
+        """p, the number of entries of T(y) without 1."""
+        return len(self.origin)
+
+    @property
+    def omits_square(self) -> bool:
+        """Whether φ omits −½‖Uᵀy‖², which is common to all components."""
+        return False
+
+    @property
+    def shares_products(self) -> bool:
+        """Whether the statistics end with one sum of products yyᵀ for all components."""
+        return False
+
+    def write_squares(self, samples: Array, out: Array) -> None:
+        """Write the entries of T(y) after y, of centred samples (d, b), into ``out`` (p − d, b)."""
+        return
+
+    @property
+    def origin(self) -> Array:
+        """Subtracted from the features by compiled code, (p,); by default the centre."""
+        return self.centre
+
+    @property
+    def n_components(self) -> int:
+        """M."""
+        return int(self.model.n_components)
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """Number of columns of the data."""
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        """M: the first M entries of a row are responsibilities."""
+        return self.n_components
+
+    @property
+    @abstractmethod
+    def size(self) -> int:  # type: ignore[override]
+        """q, the length of the statistics."""
+
+    @property
+    def row_length(self) -> int:  # type: ignore[override]
+        """R, the length of a posterior row; its first M numbers are responsibilities."""
+        return self.n_components
+
+    def check_device(self) -> None:
+        """Raise ValueError if there are no E-steps on a device other than the CPU."""
+        from swiftem.mixture.compute.torch import check_on_device
+
+        check_on_device(self)
+
+    def compute(self, source: Source, placement: Placement) -> Compute:
+        """Return the E-steps in the first technology that can be used."""
+        return choose(self.technologies, self, source, placement)
+
+    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the input of compiled code for rows (b, d), (b, p)."""
+        return y
+
+    def log_base(self, y: NDArray[Any], first: int) -> Array | None:
+        """Return the part (b,) of the log-likelihood without θ; ``first`` is the index of the first row."""
+        return None
+
+    @abstractmethod
+    def coefficients(self, theta: Any) -> Any:
+        """Return φ(θ) as E-steps need it."""
+
+    @abstractmethod
+    def initial_theta(self, rng: np.random.Generator) -> Theta:
+        """Return random initial parameters."""
+
+    @abstractmethod
+    def like(self) -> Any:
+        """Return parameters with arrays of the right shapes."""
+
+    @abstractmethod
+    def check_theta(self, theta: Any, name: str = "theta0") -> Theta:
+        """Return ``theta``, checked against model and data."""
+
+    @abstractmethod
+    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        """Return the weighted sum of the samples' statistics, flat."""
+
+    @abstractmethod
+    def log_densities(self, batch: Batch, theta: Any) -> Array:
+        """Return the log-densities of the samples under each component, (b, M)."""
+
+    @abstractmethod
+    def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
+        """E-step: rows (b, R), the first M of them responsibilities, and log-likelihood (b,)."""
+
+    @abstractmethod
+    def in_domain(self, s: Array) -> bool:
+        """Return whether the M-step exists at ``s``."""
+
+    @abstractmethod
+    def m_step(self, s: Array) -> Any:
+        """Return θ̄(s)."""
+
+    @abstractmethod
+    def penalty(self, theta: Any) -> float:
+        """Return Pen(θ)."""
+
+    @abstractmethod
+    def unpack(self, s: Array) -> Any:
+        """Return named views of the flat statistics; ``weights`` (M,) and ``sums`` are the first."""
+
+    @abstractmethod
+    def unit_factors(self, s: Array) -> Array:
+        """Return factors that make each statistic free of units."""

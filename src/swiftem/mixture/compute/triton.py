@@ -1,0 +1,840 @@
+"""Full passes over float32 rows of Gaussians by kernels in Triton; ``torch.py`` defines what they compute.
+
+A float32 number is split into two of float16, hi + lo, and a product into hi·hi + hi·lo + lo·hi. Tensor cores
+truncate when they accumulate, so the product of one tile is added to float32 registers. Responsibilities are
+multiplied by 2^14 before they are split, so that small ones keep their digits. Logits are to base 2. Nothing
+is added atomically: every program writes its own sums, and results have the same bits in every run.
+
+Columns are divided by powers of two, so that the largest difference from the centre is between 4 and 8:
+float16 then has room for squares on one side, and digits of small numbers on the other. Rows beyond n count
+for nothing, and components that only pad have a constant of −1e30.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from swiftem.kernels.triton_cache import keep_private
+from swiftem.mixture.components import Coefficients
+from swiftem.mixture.compute.torch_rows import Extents, Rows, Sums
+from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["KernelRows", "ManyColumns", "OnePass", "TwoPasses", "kernel_rows"]
+
+keep_private()
+
+LEAST_ROWS = 1 << 16
+"""With fewer rows the passes in float64 take no longer than the preparation."""
+MOST_COMPONENTS, MOST_FEATURES, MOST_WHITENED = 128, 128, 256
+"""Largest sizes of one pass: components, features, and numbers of all whitened differences of a row."""
+MOST_COLUMNS = 128
+"""Most columns of other passes."""
+LARGEST_LOGIT, FARTHEST = 512.0, 512.0
+"""Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
+that are differences of squares so many times as large."""
+LOG2_E = 1.4426950408889634
+PADDING = -1e30
+NEGLIGIBLE = 40.0
+"""Logits to base 2 that are less than the largest one by this count for nothing."""
+NUMBERS = 1 << 23
+"""Numbers prepared, or logits in memory, at a time."""
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+SCALE = tl.constexpr(16384.0)
+PRODUCT_SCALE = tl.constexpr(2048.0)
+
+
+@triton.jit
+def exp2(x):
+    """Return 2^x; one instruction, as the result need not be exact for subnormal numbers."""
+    if INTERPRETED:
+        return tl.exp2(x)
+    return tl.inline_asm_elementwise(
+        "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def halves(x):
+    """Return x as hi + lo."""
+    hi = x.to(tl.float16)
+    return hi, (x - hi.to(tl.float32)).to(tl.float16)
+
+
+@triton.jit
+def product(a_hi, a_lo, b_hi, b_lo):
+    """Return a·b; the small terms first, in the order of :func:`transposed_product`."""
+    found = tl.dot(a_lo, b_hi)
+    found = tl.dot(a_hi, b_lo, found)
+    return tl.dot(a_hi, b_hi, found)
+
+
+@triton.jit
+def transposed_product(a_hi, a_lo, b_hi, b_lo):
+    """Return b·aᵀ, rounded as ``product(a, bᵀ)`` is."""
+    found = tl.dot(b_hi, tl.trans(a_lo))
+    found = tl.dot(b_lo, tl.trans(a_hi), found)
+    return tl.dot(b_hi, tl.trans(a_hi), found)
+
+
+@triton.jit
+def softmax(logits, row, is_row, W, WEIGHTED: tl.constexpr):
+    """Return weighted responsibilities (b, M) times 2^14, and weighted log2 of the sums of 2^logits (b,)."""
+    largest = tl.max(logits, 1)
+    powers = exp2(logits - largest[:, None])
+    total = tl.sum(powers, 1)
+    rows = powers * tl.where(is_row, SCALE / total, 0.0)[:, None]
+    log = tl.where(is_row, largest + tl.log2(total), 0.0)
+    if WEIGHTED:
+        weight = tl.load(W + row, mask=is_row, other=0.0)
+        rows *= weight[:, None]
+        log *= weight
+    return rows, log
+
+
+@triton.jit
+def one_pass(
+    X,
+    W,
+    PHI_HI,
+    PHI_LO,
+    CONSTANT,
+    COUNTS,
+    SUMS,
+    PRODUCTS,
+    LOG,
+    n,
+    C: tl.constexpr,
+    K: tl.constexpr,
+    M: tl.constexpr,
+    B: tl.constexpr,
+    SQUARES: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+):
+    """One pass with few components and features; a program does every so many-th block of B rows.
+
+    X (n, C) float32, whose features are its P = C columns, or for SQUARES x_0, x_0², x_1, ... (P = 2·C). PHI
+    (P, M·K). With K = 1, logits are X·PHI + CONSTANT. With K > 1, for full covariances, they are CONSTANT − Σ
+    over K of (X·PHI)², squares of whitened rows, so that no digits cancel. Sums of each program: COUNTS (M,),
+    SUMS (M, P), PRODUCTS (K·K, M) of the first K columns if K > 1, and LOG, of log2 g.
+    """
+    P: tl.constexpr = 2 * C if SQUARES else C
+    program = tl.program_id(0)
+    column, feature, component = tl.arange(0, C), tl.arange(0, P), tl.arange(0, M)
+    whitened, pair = tl.arange(0, M * K), tl.arange(0, K * K)
+    place = feature[:, None] * (M * K) + whitened[None, :]
+    phi_hi, phi_lo = tl.load(PHI_HI + place), tl.load(PHI_LO + place)
+    constant = tl.load(CONSTANT + component)
+    sums, counts = tl.zeros((M, P), tl.float32), tl.zeros((M,), tl.float32)
+    products = tl.zeros((K * K, M), tl.float32)
+    log = tl.zeros((B,), tl.float32)
+    for block in range(program, tl.cdiv(n, B), tl.num_programs(0)):
+        row = block * B + tl.arange(0, B)
+        is_row = row < n
+        at = row[:, None].to(tl.int64) * C
+        x = tl.load(X + at + column[None, :], mask=is_row[:, None], other=0.0)
+        z = tl.reshape(tl.join(x, x * x), (B, P)) if SQUARES else x
+        z_hi, z_lo = halves(z)
+        logits = product(z_hi, z_lo, phi_hi, phi_lo)
+        if K > 1:
+            logits = -tl.sum(tl.reshape(logits * logits, (B, M, K)), 2)
+        rows, of_rows = softmax(logits + constant[None, :], row, is_row, W, WEIGHTED)
+        log += of_rows
+        counts += tl.sum(rows, 0)
+        rows_hi, rows_lo = halves(rows)
+        sums += product(tl.trans(rows_hi), tl.trans(rows_lo), z_hi, z_lo)
+        if K > 1:
+            one = tl.load(X + at + (pair // K)[None, :], mask=is_row[:, None], other=0.0)
+            other = tl.load(X + at + (pair % K)[None, :], mask=is_row[:, None], other=0.0)
+            pairs_hi, pairs_lo = halves(one * other)
+            products += product(tl.trans(pairs_hi), tl.trans(pairs_lo), rows_hi, rows_lo)
+    tl.store(SUMS + (program * M + component)[:, None] * P + feature[None, :], sums)
+    tl.store(COUNTS + program * M + component, counts)
+    if K > 1:
+        tl.store(PRODUCTS + (program * K * K + pair)[:, None] * M + component[None, :], products)
+    tl.store(LOG + program, tl.sum(log))
+
+
+@triton.jit
+def normalisers(
+    X,
+    PHI,
+    NORM,
+    COMPONENTS,
+    LOGS,
+    n,
+    padded,
+    M,
+    B: tl.constexpr,
+    C: tl.constexpr,
+    HAS_NORMS: tl.constexpr,
+):
+    """First of two passes, for many components; B rows, C components at a time.
+
+    X (2·padded, D) and PHI (2·M, D) are tensor descriptors of hi, then lo. COMPONENTS (3, M): the factors of
+    PHI, constants, and coefficients of NORM (n,), |x|². LOGS (2, n): the largest logits, and log2 of the sums
+    of 2^(logit − largest).
+    """
+    first = tl.program_id(0) * B
+    row = first + tl.arange(0, B)
+    x_hi, x_lo = X.load([first, 0]), X.load([padded + first, 0])
+    if HAS_NORMS:
+        norm = tl.load(NORM + row, mask=row < n, other=0.0)
+    largest = tl.full((B,), -1e30, tl.float32)
+    total = tl.zeros((B,), tl.float32)
+    for m in tl.range(0, M, C):
+        component = COMPONENTS + m + tl.arange(0, C)
+        phi_hi, phi_lo = PHI.load([m, 0]), PHI.load([M + m, 0])
+        logits = product(x_hi, x_lo, tl.trans(phi_hi), tl.trans(phi_lo))
+        logits = logits * tl.load(component)[None, :] + tl.load(component + M)[None, :]
+        if HAS_NORMS:
+            logits += norm[:, None] * tl.load(component + 2 * M)[None, :]
+        higher = tl.maximum(largest, tl.max(logits, 1))
+        total = total * exp2(largest - higher) + tl.sum(exp2(logits - higher[:, None]), 1)
+        largest = higher
+    tl.store(LOGS + row, largest, mask=row < n)
+    tl.store(LOGS + n + row, tl.log2(total), mask=row < n)
+
+
+@triton.jit
+def accumulate(
+    X,
+    PHI,
+    NORM,
+    W,
+    COMPONENTS,
+    LOGS,
+    COUNTS,
+    SUMS,
+    n,
+    padded,
+    M,
+    D: tl.constexpr,
+    B: tl.constexpr,
+    C: tl.constexpr,
+    HAS_NORMS: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+):
+    """Second of two passes: the sums of C components over every so many-th block of B rows.
+
+    The largest logit is subtracted as the first pass has rounded it: a row that one component owns then has
+    a responsibility of one, not of one plus the rounding of a large logit. COUNTS (2, splits, M): the counts,
+    and the sums of |x|²; SUMS (splits, M, D).
+    """
+    m, split, splits = tl.program_id(0) * C, tl.program_id(1), tl.num_programs(1)
+    component = m + tl.arange(0, C)
+    phi_hi, phi_lo = PHI.load([m, 0]), PHI.load([M + m, 0])
+    scale, constant = tl.load(COMPONENTS + component), tl.load(COMPONENTS + M + component)
+    square = tl.load(COMPONENTS + 2 * M + component)
+    sums = tl.zeros((C, D), tl.float32)
+    counts, squares = tl.zeros((C,), tl.float32), tl.zeros((C,), tl.float32)
+    for block in tl.range(split, tl.cdiv(n, B), splits):
+        row = block * B + tl.arange(0, B)
+        is_row = row < n
+        x_hi, x_lo = X.load([block * B, 0]), X.load([padded + block * B, 0])
+        largest = tl.load(LOGS + row, mask=is_row, other=1e30)
+        log = tl.load(LOGS + n + row, mask=is_row, other=0.0) - 14.0
+        logits = transposed_product(x_hi, x_lo, phi_hi, phi_lo)
+        logits = logits * scale[:, None] + constant[:, None]
+        if HAS_NORMS:
+            norm = tl.load(NORM + row, mask=is_row, other=0.0)
+            logits += norm[None, :] * square[:, None]
+        rows = exp2((logits - largest[None, :]) - log[None, :])
+        if WEIGHTED:
+            rows *= tl.load(W + row, mask=is_row, other=0.0)[None, :]
+        counts += tl.sum(rows, 1)
+        if HAS_NORMS:
+            squares += tl.sum(rows * norm[None, :], 1)
+        rows_hi, rows_lo = halves(rows)
+        sums += product(rows_hi, rows_lo, x_hi, x_lo)
+    at = split * M + component
+    tl.store(COUNTS + at, counts)
+    tl.store(COUNTS + splits * M + at, squares)
+    tl.store(SUMS + at[:, None] * D + tl.arange(0, D)[None, :], sums)
+
+
+@triton.jit
+def white_logits(
+    X,
+    MATRICES,
+    SHIFTS,
+    SCALES,
+    CONSTANT,
+    LOGITS,
+    first,
+    n,
+    padded,
+    M,
+    per,
+    H: tl.constexpr,
+    B: tl.constexpr,
+    S: tl.constexpr,
+):
+    """Write logits (M, n) of n rows from ``first`` on, for full covariances with many columns.
+
+    They are CONSTANT_m − SCALES_m·|W_m x − SHIFTS_m|², with X (2·padded, 2·H) and the lower triangular W in
+    MATRICES (2·M·2·H, 2·H) tensor descriptors of hi, then lo, in blocks (B, H) and (H, H). A program does
+    ``per`` components.
+    """
+    row, column = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, H)
+    start, part = first + tl.program_id(0) * B, tl.program_id(1)
+    one_hi, two_hi = X.load([start, 0]), X.load([start, H])
+    one_lo, two_lo = X.load([padded + start, 0]), X.load([padded + start, H])
+    for m in tl.range(part * per, tl.minimum(part * per + per, M), num_stages=S):
+        at = m * (2 * H)
+        lo = (M + m) * (2 * H)
+        w_top, w_left = MATRICES.load([at, 0]), MATRICES.load([at + H, 0])
+        v_top, v_left = MATRICES.load([lo, 0]), MATRICES.load([lo + H, 0])
+        w_right, v_right = MATRICES.load([at + H, H]), MATRICES.load([lo + H, H])
+        above = product(one_hi, one_lo, tl.trans(w_top), tl.trans(v_top))
+        below = tl.dot(one_lo, tl.trans(w_left))
+        below = tl.dot(two_lo, tl.trans(w_right), below)
+        below = tl.dot(one_hi, tl.trans(v_left), below)
+        below = tl.dot(two_hi, tl.trans(v_right), below)
+        below = tl.dot(one_hi, tl.trans(w_left), below)
+        below = tl.dot(two_hi, tl.trans(w_right), below)
+        above -= tl.load(SHIFTS + at + column)[None, :]
+        below -= tl.load(SHIFTS + at + H + column)[None, :]
+        squares = tl.sum(above * above + below * below, 1)
+        logits = tl.load(CONSTANT + m) - tl.load(SCALES + m) * squares
+        tl.store(LOGITS + m * n + row, logits, mask=row < n)
+
+
+@triton.jit
+def white_sums(
+    Y,
+    W,
+    MEANS,
+    FACTORS,
+    ENDS,
+    LIST,
+    LOGITS,
+    LOGS,
+    LINEAR,
+    PRODUCTS,
+    first,
+    n,
+    M,
+    COLUMNS: tl.constexpr,
+    D: tl.constexpr,
+    B: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+):
+    """Add the sums of the pairs in LIST, places in LOGITS (M, n) of a chunk of rows, component by component.
+
+    Component m has entries ENDS[m] to ENDS[m + 1] − 1. LOGS (2, n): the largest logits, and log2 of the sums.
+    Sums are those of differences from the component's mean, times FACTORS (D,), which keeps their digits at
+    any offset: MEANS (M, 2, D) are sums of two float32 numbers. LINEAR (splits, M, 2, D): of r and of r·x;
+    PRODUCTS (splits, M, D, D), times 2^11.
+    """
+    m, split, column = tl.program_id(0), tl.program_id(1), tl.arange(0, D)
+    begin, end = tl.load(ENDS + m), tl.load(ENDS + m + 1)
+    mean, rest = tl.load(MEANS + 2 * m * D + column), tl.load(MEANS + (2 * m + 1) * D + column)
+    factor = tl.load(FACTORS + column)
+    counts, linear = tl.zeros((B,), tl.float32), tl.zeros((D,), tl.float32)
+    products = tl.zeros((D, D), tl.float32)
+    for start in range(begin + split * B, end, tl.num_programs(1) * B):
+        entry = start + tl.arange(0, B)
+        is_some = entry < end
+        place = tl.load(LIST + entry, mask=is_some, other=0)
+        row = tl.where(is_some, place - m * n, 0)
+        is_there = is_some[:, None] & (column < COLUMNS)[None, :]
+        y = tl.load(Y + (first + row)[:, None] * COLUMNS + column[None, :], mask=is_there, other=0.0)
+        away = tl.where(is_there, (y - mean[None, :]) - rest[None, :], 0.0) * factor[None, :]
+        logit = tl.load(LOGITS + place, mask=is_some, other=-3e38)
+        logit = (logit - tl.load(LOGS + row)) - tl.load(LOGS + n + row)
+        rows = tl.where(is_some, exp2(logit), 0.0)
+        if WEIGHTED:
+            rows *= tl.load(W + first + row, mask=is_some, other=0.0)
+        counts += rows
+        weighted = away * rows[:, None]
+        linear += tl.sum(weighted, 0)
+        hi, lo = halves(away)
+        weighted_hi, weighted_lo = halves(weighted * PRODUCT_SCALE)
+        products += product(tl.trans(weighted_hi), tl.trans(weighted_lo), hi, lo)
+    if end > begin:
+        here = split * M + m
+        at = LINEAR + here * (2 * D) + column
+        tl.store(at, tl.load(at) + tl.sum(counts, 0).to(tl.float64))
+        tl.store(at + D, tl.load(at + D) + linear.to(tl.float64))
+        at = PRODUCTS + here.to(tl.int64) * (D * D) + column[:, None] * D + column[None, :]
+        tl.store(at, tl.load(at) + products.to(tl.float64))
+
+
+def kernel_rows(rows: Rows, code: int, n_components: int) -> KernelRows | None:
+    """Return rows in the form of kernels, or None if there are none for rows of this kind and size."""
+    kind: type[KernelRows] | None = None
+    d = rows.y.shape[1]
+    if len(rows) < LEAST_ROWS or rows.y.dtype != torch.float32 or not (rows.reach > 0.0).all():
+        return None
+    features = dense_columns(d, code) * (1 + (code == DIAG))
+    if code == FULL:
+        padded = power(d, 2)
+        is_small = padded <= 16 and padded * power(n_components, 16) <= MOST_WHITENED
+        kind = OnePass if is_small else ManyColumns if d <= MOST_COLUMNS else None
+    elif n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
+        kind = OnePass
+    elif wide_columns(d, code) <= MOST_COLUMNS:
+        kind = TwoPasses
+    return None if kind is None else kind(rows, code, n_components)
+
+
+def dense_columns(d: int, code: int) -> int:
+    """Return the padded columns of one pass; products take at least 16 features."""
+    return power(d, 8) if code == DIAG else power(d + (code == SPHERICAL), 16)
+
+
+def wide_columns(d: int, code: int) -> int:
+    """Return the padded features of two passes."""
+    return 2 * power(d, 8) if code == DIAG else power(d, 16)
+
+
+def power(number: int, least: int) -> int:
+    """Return the least power of two that is at least ``number`` and ``least``."""
+    return max(least, 1 << (number - 1).bit_length())
+
+
+def halves_of(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return float64 numbers as hi + lo of float16."""
+    hi = values.to(torch.float16)
+    return hi, (values - hi).to(torch.float16)
+
+
+def power_below(values: Tensor) -> Tensor:
+    """Return the largest powers of two that are at most these positive numbers."""
+    values = values.clamp(min=1e-30)
+    return 0.5 * values / torch.frexp(values).mantissa
+
+
+class KernelRows(ABC):
+    """Rows in the form of kernels.
+
+    Parameters
+    ----------
+    rows : Rows
+        float32, on a GPU.
+    code : int
+        Kind of the features.
+    n_components : int
+        M.
+    """
+
+    can_be_captured = True
+    """Whether a CUDA graph can replay :meth:`sums`."""
+
+    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
+        self._code, self._n_components, self._d = code, n_components, rows.y.shape[1]
+        exponents = np.ceil(np.log2(rows.reach.cpu().numpy())) - 3.0
+        if code == SPHERICAL:
+            exponents[:] = exponents.max()
+        device = rows.y.device
+        #: Powers of two that the columns are divided by.
+        self._units = torch.from_numpy(np.exp2(exponents)).to(device)
+        self._processors = 4
+        if device.type == "cuda":
+            self._processors = torch.cuda.get_device_properties(device).multi_processor_count
+        self._norm: Tensor = rows.y.new_zeros(1)
+        self._total_norm: Tensor = self._units.new_zeros(())
+        self._allocate(len(rows))
+        self.fill(rows)
+
+    @abstractmethod
+    def _allocate(self, n: int) -> None:
+        """Make room for n rows."""
+
+    def fill(self, rows: Rows) -> None:
+        """Use these rows: at most as many as the first ones, with the same reach."""
+        self._rows, self._total_weight, self._largest_weight = rows, float(len(rows)), 1.0
+        self._weight: Tensor = rows.y.new_zeros(1)
+        if rows.weight is not None:
+            self._largest_weight = float(rows.weight.max())
+            self._weight = (rows.weight / self._largest_weight).float()
+            self._total_weight = float(rows.weight.sum())
+        self._write()
+
+    @abstractmethod
+    def _write(self) -> None:
+        """Write the rows in the form of the kernels."""
+
+    @abstractmethod
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass at θ, tensors.
+
+        Log-likelihoods of "tied" lack −½ yᵀPy, which is common to all components.
+        """
+
+    def is_accurate(self, at: Extents) -> bool:
+        """Return whether float32 is enough for a pass at a θ with these extents."""
+        # For "full", squares of whitened differences do not cancel.
+        is_small = self._code == FULL or at.logit <= LARGEST_LOGIT
+        return is_small and at.squared_reach <= FARTHEST * self._d
+
+    @property
+    def _is_weighted(self) -> bool:
+        return self._rows.weight is not None
+
+    def _scaled(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield all rows, centred and scaled, float64, and their places."""
+        size = max(1, NUMBERS // self._d)
+        for start in range(0, len(self._rows), size):
+            here = slice(start, min(start + size, len(self._rows)))
+            yield here, self._rows.centred(here).div_(self._units)
+
+    def _write_norms(self) -> None:
+        """Write |x|² of the scaled rows, float32, and their weighted sum."""
+        if len(self._norm) < len(self._rows):
+            self._norm = torch.empty(len(self._rows), dtype=torch.float32, device=self._units.device)
+        self._total_norm = self._units.new_zeros(())
+        for here, x in self._scaled():
+            squares = x.square().sum(dim=1)
+            self._norm[here] = squares.float()
+            weight = self._rows.weight
+            self._total_norm += squares.sum() if weight is None else squares @ weight[here]
+
+    def _write_halves(self, into: Tensor, *, with_squares: bool = False) -> None:
+        """Write the scaled rows, and their squares beside them, as hi into[0] and lo into[1]."""
+        for here, x in self._scaled():
+            parts = [x, x.square()] if with_squares else [x]
+            for number, part in enumerate(parts):
+                columns = slice(number * self._d, (number + 1) * self._d)
+                into[0, here, columns], into[1, here, columns] = halves_of(part)
+
+    def _constants(self, values: Tensor, padded: int) -> tuple[Tensor, Tensor]:
+        """Return constants (padded,) in base 2 minus their largest, float32, and the largest."""
+        values = torch.nan_to_num(values * LOG2_E, neginf=PADDING)
+        largest = values.max()
+        constants = torch.full((padded,), PADDING, dtype=torch.float32, device=values.device)
+        constants[: len(values)] = (values - largest).clamp(min=PADDING).float()
+        return constants, largest
+
+    def _squares(self, theta: Coefficients) -> tuple[Tensor, Tensor]:
+        """Return coefficients (M,) of |x|² in base 2 minus their mean, and Σ w·mean·|x|²."""
+        values: Any = theta.phi[-1] * (self._units[0] ** 2 * LOG2_E)
+        mean = values.mean()
+        return values - mean, mean * self._total_norm
+
+    def _added(self, parts: Tensor) -> Tensor:
+        """Return the sum over programs, of parts (programs, ...), without the factor of responsibilities."""
+        return parts.sum(dim=0, dtype=torch.float64) * (self._largest_weight / SCALE.value)
+
+    def _log_likelihood(self, log: Tensor, largest: Tensor, common: Any = 0.0) -> Tensor:
+        """Return Σ w log g, from Σ w log2 g over the largest weight without ``largest`` and ``common``."""
+        return (log * self._largest_weight + largest * self._total_weight + common) / LOG2_E
+
+    def _total_log(self, logs: Tensor) -> Tensor:
+        """Return Σ w log2 g over the largest weight, from logs (2, n) as :func:`normalisers` writes them."""
+        if self._rows.weight is None:
+            return logs.sum(dtype=torch.float64)
+        return (logs[0].double() + logs[1]) @ (self._rows.weight / self._largest_weight)
+
+
+class OnePass(KernelRows):
+    """For few components: |x|² of "spherical", and 1 of "full", are one more column."""
+
+    SMALL = 96
+    """Most components and features for which blocks of 128 rows stay in registers."""
+
+    def _allocate(self, n: int) -> None:
+        d, is_full = self._d, self._code == FULL
+        self._whitened = power(d, 2) if is_full else 1
+        columns = power(self._whitened + 1, 16) if is_full else dense_columns(d, self._code)
+        self._x = torch.zeros((n, columns), dtype=torch.float32, device=self._units.device)
+        if is_full:
+            self._x[:, self._whitened] = 1.0
+
+    def _write(self) -> None:
+        for here, x in self._scaled():
+            self._x[here, : self._d] = x.float()
+        if self._code == SPHERICAL:
+            self._write_norms()
+            self._x[: len(self._rows), self._d] = self._norm[: len(self._rows)]
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        d, n, (columns, whitened) = self._d, len(self._rows), (self._x.shape[1], self._whitened)
+        padded, p = power(self._n_components, 16), columns * (1 + (self._code == DIAG))
+        phi, common = self._features(theta, padded, p)
+        constants, largest = self._constants(theta.plain if whitened > 1 else theta.constant, padded)
+        block, per_processor, warps = (128, 2, 4) if padded + p <= self.SMALL else (64, 3, 4)
+        if whitened > 1:
+            block, per_processor, warps = 16, 8, 1
+        programs = min(per_processor * self._processors, triton.cdiv(n, block))
+        counts, sums, products, log = (
+            torch.empty((programs, size), dtype=torch.float32, device=phi.device)
+            for size in (padded, padded * p, whitened**2 * padded, 1)
+        )
+        one_pass[(programs,)](
+            self._x,
+            self._weight,
+            *halves_of(phi.reshape(p, -1)),
+            constants,
+            counts,
+            sums,
+            products,
+            log,
+            n,
+            C=columns,
+            K=whitened,
+            M=padded,
+            B=block,
+            SQUARES=self._code == DIAG,
+            WEIGHTED=self._is_weighted,
+            num_warps=warps,
+            num_stages=1,
+        )
+        total, m = self._added(sums).reshape(padded, p), self._n_components
+        parts = [self._added(counts)[:m, None]]
+        if self._code == DIAG:
+            parts += [total[:m, 0 : 2 * d : 2] * self._units, total[:m, 1 : 2 * d : 2] * self._units**2]
+        else:
+            parts.append(total[:m, :d] * self._units)
+        if self._code == SPHERICAL:
+            parts.append(total[:m, d : d + 1] * self._units[0] ** 2)
+        elif self._code == FULL:
+            row, column = torch.tril_indices(d, d, device=phi.device)
+            pairs = self._added(products).reshape(whitened, whitened, padded)[row, column, :m].T
+            parts.append(pairs * (self._units[row] * self._units[column]))
+        value = self._log_likelihood(log.sum(dtype=torch.float64), largest, common)
+        return Sums(torch.cat(parts, dim=1), value)
+
+    def _features(self, theta: Any, padded: int, p: int) -> tuple[Tensor, Any]:
+        """Return coefficients (P, M, K) of features, and what all components have of the log-likelihood."""
+        d, m, units = self._d, self._n_components, self._units[:, None]
+        phi = torch.zeros((p, padded, self._whitened), dtype=torch.float64, device=units.device)
+        if self._code == FULL:
+            half = (0.5 * LOG2_E) ** 0.5
+            phi[:d, :m, :d] = (theta.whiten * (half * self._units)).permute(2, 0, 1)
+            phi[self._whitened, :m, :d] = -half * (theta.whiten @ theta.means[:, :, None])[:, :, 0]
+            return phi, 0.0
+        scaled = theta.phi[:d] * units * LOG2_E
+        if self._code == DIAG:
+            phi[0 : 2 * d : 2, :m, 0] = scaled
+            phi[1 : 2 * d : 2, :m, 0] = theta.phi[d:] * units**2 * LOG2_E
+            return phi, 0.0
+        phi[:d, :m, 0] = scaled
+        common: Any = 0.0
+        if self._code == SPHERICAL:
+            phi[d, :m, 0], common = self._squares(theta)
+        return phi, common
+
+
+class TwoPasses(KernelRows):
+    """For many components: normalisers of rows, then sums of components.
+
+    Rows are kept as hi + lo, as many bytes as float32; those of "diag" with their squares, twice as many.
+    """
+
+    TILE, SPLITS = 64, 33
+    """Components of a tile, and programs that divide the rows."""
+
+    def _allocate(self, n: int) -> None:
+        self._columns = wide_columns(self._d, self._code)
+        shape = 2, triton.cdiv(n, 128) * 128, self._columns
+        self._x = torch.zeros(shape, dtype=torch.float16, device=self._units.device)
+
+    def _write(self) -> None:
+        self._write_halves(self._x, with_squares=self._code == DIAG)
+        if self._code == SPHERICAL:
+            self._write_norms()
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        n, rows, columns, tile = len(self._rows), self._x.shape[1], self._columns, self.TILE
+        phi, components, largest, common = self._given(theta)
+        padded = components.shape[1]
+        logs = torch.empty((2, n), dtype=torch.float32, device=phi.device)
+        counts = torch.empty((2, self.SPLITS, padded), dtype=torch.float32, device=phi.device)
+        sums = torch.empty((self.SPLITS, padded, columns), dtype=torch.float32, device=phi.device)
+        x, has_norms = self._x.view(-1, columns), self._code == SPHERICAL
+        of_components = TensorDescriptor.from_tensor(phi, [tile, columns])
+        normalisers[(triton.cdiv(n, 128),)](
+            TensorDescriptor.from_tensor(x, [128, columns]),
+            of_components,
+            self._norm,
+            components,
+            logs,
+            n,
+            rows,
+            padded,
+            B=128,
+            C=tile,
+            HAS_NORMS=has_norms,
+            num_warps=8,
+            num_stages=3,
+        )
+        accumulate[(padded // tile, self.SPLITS)](
+            TensorDescriptor.from_tensor(x, [64, columns]),
+            of_components,
+            self._norm,
+            self._weight,
+            components,
+            logs,
+            counts,
+            sums,
+            n,
+            rows,
+            padded,
+            D=columns,
+            B=64,
+            C=tile,
+            HAS_NORMS=has_norms,
+            WEIGHTED=self._is_weighted,
+            num_warps=4,
+            num_stages=2,
+        )
+        d, m, total = self._d, self._n_components, self._added(sums)
+        parts = [self._added(counts[0])[:m, None], total[:m, :d] * self._units]
+        if self._code == DIAG:
+            parts.append(total[:m, d : 2 * d] * self._units**2)
+        elif has_norms:
+            parts.append(self._added(counts[1])[:m, None] * self._units[0] ** 2)
+        value = self._log_likelihood(self._total_log(logs), largest, common)
+        return Sums(torch.cat(parts, dim=1), value)
+
+    def _given(self, theta: Any) -> tuple[Tensor, Tensor, Tensor, Any]:
+        """Return φ (2·M, D), hi, then lo; (3, M) of :func:`normalisers`; largest constant; common part."""
+        d, m, common = self._d, self._n_components, 0.0
+        padded = triton.cdiv(m, self.TILE) * self.TILE
+        values = torch.zeros((padded, self._columns), dtype=torch.float64, device=self._x.device)
+        values[:m, :d] = theta.phi[:d].T * self._units * LOG2_E
+        if self._code == DIAG:
+            values[:m, d : 2 * d] = theta.phi[d:].T * self._units**2 * LOG2_E
+        scale = power_below(values.abs().amax(dim=1))
+        components = torch.zeros((3, padded), dtype=torch.float32, device=self._x.device)
+        components[0] = scale.float()
+        components[1], largest = self._constants(theta.constant, padded)
+        if self._code == SPHERICAL:
+            components[2, :m], common = self._squares(theta)
+        return torch.cat(halves_of(values / scale[:, None])), components, largest, common
+
+
+class ManyColumns(KernelRows):
+    """For full covariances with many columns.
+
+    Logits come from whitened rows. Sums are those of the pairs of rows and components that are not
+    negligible: few, unless clusters overlap.
+    """
+
+    can_be_captured = False
+
+    def _allocate(self, n: int) -> None:
+        self._columns = power(self._d, 32)
+        shape = 2, triton.cdiv(n, 128) * 128, self._columns
+        self._x = torch.zeros(shape, dtype=torch.float16, device=self._units.device)
+
+    def _write(self) -> None:
+        self._write_halves(self._x)
+
+    def sums(self, theta: Coefficients) -> Sums:
+        """Return the sums of a full pass."""
+        n, d, m, columns = len(self._rows), self._d, self._n_components, self._columns
+        splits = min(64, max(1, 2 * self._processors // m))
+        matrices, shifts, scales = self._matrices(theta)
+        constants, largest = self._constants(theta.plain, m)
+        means = matrices.new_zeros((m, 2, columns), dtype=torch.float32)
+        exact: Any = theta.means + self._rows.centre
+        means[:, 0, :d] = exact.float()
+        means[:, 1, :d] = (exact - means[:, 0, :d]).float()
+        factors = means.new_zeros(columns)
+        factors[:d] = 1.0 / self._units
+        linear = torch.zeros((splits, m, 2, columns), dtype=torch.float64, device=means.device)
+        products = linear.new_zeros((splits, m, columns, columns))
+        logs = means.new_empty((2, n))
+        size = min(n, max(128, NUMBERS // m // 128 * 128))
+        for first in range(0, n, size):
+            logits = self._logits(matrices, shifts, scales, constants, first, min(size, n - first))
+            here = logits.shape[1]
+            largest_of_rows = logits.amax(dim=0)
+            log = torch.exp2(logits - largest_of_rows).sum(dim=0).log2()
+            chosen = (logits > largest_of_rows - NEGLIGIBLE).view(-1).nonzero()[:, 0]
+            ends = torch.searchsorted(chosen, torch.arange(m + 1, device=chosen.device) * here).int()
+            logs[:, first : first + here] = torch.stack([largest_of_rows, log])
+            white_sums[(m, splits)](
+                self._rows.y,
+                self._weight,
+                means,
+                factors,
+                ends,
+                chosen,
+                logits,
+                torch.stack([largest_of_rows, log]),
+                linear,
+                products,
+                first,
+                here,
+                m,
+                COLUMNS=d,
+                D=columns,
+                B=64,
+                WEIGHTED=self._is_weighted,
+                num_warps=8,
+                num_stages=1,
+            )
+        value = self._log_likelihood(self._total_log(logs), largest)
+        return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
+
+    def _matrices(self, theta: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Return whitening matrices of scaled rows over powers of two (2·M·D, D), hi, then lo.
+
+        Also the whitened means (M, D), and ½ log2 e times the squares of the powers (M,).
+        """
+        d, m, columns = self._d, self._n_components, self._columns
+        values = torch.zeros((m, columns, columns), dtype=torch.float64, device=self._x.device)
+        values[:, :d, :d] = theta.whiten * self._units
+        scale = power_below(values.abs().amax(dim=(1, 2)))
+        values /= scale[:, None, None]
+        shifts = values.new_zeros((m, columns), dtype=torch.float32)
+        shifts[:, :d] = (values[:, :d, :d] @ (theta.means / self._units)[:, :, None])[:, :, 0].float()
+        matrices = torch.cat(halves_of(values)).view(-1, columns)
+        return matrices, shifts, (0.5 * LOG2_E * scale**2).float()
+
+    def _logits(
+        self, matrices: Tensor, shifts: Tensor, scales: Tensor, constants: Tensor, first: int, n: int
+    ) -> Tensor:
+        """Return the logits (M, n) of n rows from ``first`` on."""
+        m, columns, half = len(scales), self._columns, self._columns // 2
+        logits = shifts.new_empty((m, n))
+        blocks = triton.cdiv(n, 128)
+        parts = min(m, 16, triton.cdiv(8 * self._processors, blocks))
+        white_logits[(blocks, parts)](
+            TensorDescriptor.from_tensor(self._x.view(-1, columns), [128, half]),
+            TensorDescriptor.from_tensor(matrices, [half, half]),
+            shifts,
+            scales,
+            constants,
+            logits,
+            first,
+            n,
+            self._x.shape[1],
+            m,
+            triton.cdiv(m, parts),
+            H=half,
+            B=128,
+            S=3,
+            num_warps=8,
+            num_stages=1,
+        )
+        return logits
+
+    def _about_centre(self, linear: Tensor, products: Tensor, means: Any) -> Tensor:
+        """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""
+        d, units = self._d, self._units
+        counts = linear[:, 0, :1] * self._largest_weight
+        sums = linear[:, 1, :d] * units * self._largest_weight
+        factor = self._largest_weight / PRODUCT_SCALE.value
+        pairs = products[:, :d, :d] * (units[:, None] * units * factor)
+        pairs += sums[:, :, None] * means[:, None, :]
+        pairs += means[:, :, None] * (sums + counts * means)[:, None, :]
+        row, column = torch.tril_indices(d, d, device=units.device)
+        return torch.cat([counts, sums + counts * means, pairs[:, row, column]], dim=1)

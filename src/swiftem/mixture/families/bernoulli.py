@@ -1,0 +1,77 @@
+r"""Binary answers: independent Bernoulli columns, with a probability for each component and column.
+
+T(y) = y, φ = log p − log(1 − p), c = Σ_j log(1 − p_j) and h(y) = 1. M-step: p is the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.types import Array
+from swiftem.mixture.families.family import Family, Params
+
+__all__ = ["Bernoulli"]
+
+LEAST = 1e-300
+"""A probability of zero is replaced by this one, whose logarithm is finite."""
+
+
+@dataclass(frozen=True)
+class Bernoulli(Family):
+    """Zeros and ones; ``params_["probabilities"]`` has shape (M, d).
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> rng = np.random.default_rng(0)
+    >>> likely = np.where(rng.random((2000, 1)) < 0.3, [[0.9, 0.9, 0.1]], [[0.1, 0.2, 0.8]])
+    >>> mixture = swiftem.Mixture(2, family="bernoulli", random_state=0).fit(rng.random((2000, 3)) < likely)
+    >>> mixture.params_["probabilities"][mixture.weights_.argsort()].round(1)
+    array([[0.9, 0.9, 0.1],
+           [0.1, 0.2, 0.8]])
+    """
+
+    name = "bernoulli"
+    bounds = (0.0, 1.0)
+
+    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of the probabilities."""
+        return {"probabilities": (n_components, d)}
+
+    def check_rows(self, y: NDArray[Any]) -> None:
+        """Raise ValueError for values other than zero and one."""
+        bad = (y != 0) & (y != 1)
+        if bad.any():
+            raise ValueError(f"must be 0 or 1, got {y[bad][0]:g}")
+
+    def natural(self, params: Params) -> tuple[Array, Array]:
+        """Return log p − log(1 − p) and Σ log(1 − p)."""
+        of_no = self.constants(params)
+        return np.log(np.maximum(params["probabilities"], LEAST)) - of_no, of_no.sum(axis=1)
+
+    def constants(self, params: Params) -> Array:
+        """Return log(1 − p)."""
+        return np.asarray(np.log(np.maximum(1.0 - params["probabilities"], LEAST)))
+
+    def expected(self, params: Params) -> Array:
+        """Return the probabilities."""
+        return np.asarray(params["probabilities"])
+
+    def m_step(self, counts: Array, means: Array) -> Params | None:
+        """Return the means."""
+        return {"probabilities": means.copy()} if ((means >= 0) & (means <= 1)).all() else None
+
+    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return zeros and ones."""
+        yes = params["probabilities"][labels]
+        return np.asarray(rng.random(yes.shape) < yes, dtype=np.float64)
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError for invalid probabilities."""
+        yes = params["probabilities"]
+        if ((yes < 0) | (yes > 1)).any():
+            raise ValueError("probabilities must be from 0 to 1.")

@@ -1,0 +1,338 @@
+r"""Blocks of columns, each with its own family, independent given the component.
+
+log f(y; θ_m) = Σ_block log f_block(y_block; θ_m), so that features, natural parameters and statistics of the
+blocks are concatenated: first the features of channel r, block by block, then those of further channels, then
+the indicators of codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.checks import shown
+from swiftem.core.types import Array, Index
+from swiftem.mixture.families.family import Columns, Family, Params
+
+__all__ = ["Blocks"]
+
+
+@dataclass(frozen=True)
+class Blocks(Family):
+    """Several families; parameters are a dict of dicts, by family and by name.
+
+    Parameters
+    ----------
+    families : tuple of Family
+        One per block; their names must differ.
+    columns : tuple of tuple of int or str
+        The columns of each, in the order of its parameters.
+
+    Examples
+    --------
+    >>> from swiftem.mixture.families import read_family
+    >>> blocks = read_family({"poisson": [0, 3], "bernoulli": ["yes", 2]}).named(["a", "yes", "b", "c"])
+    >>> blocks.columns
+    ((0, 3), (1, 2))
+    >>> blocks.shapes(5, 4)
+    {'poisson': {'rates': (5, 2)}, 'bernoulli': {'probabilities': (5, 2)}}
+    """
+
+    families: tuple[Family, ...]
+    columns: tuple[tuple[int | str, ...], ...]
+
+    @classmethod
+    def read(cls, families: Sequence[Family], columns: Mapping[Any, Any]) -> Blocks:
+        """Return blocks from a user's dict: a family or its name, and the columns of each."""
+        names = [family.name for family in families]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"family must name each kind of block once, got {name!r} twice.")
+        found = []
+        for name, given in zip(names, columns.values(), strict=True):
+            if isinstance(given, str | Integral):
+                given = [given]
+            if not isinstance(given, Sequence | np.ndarray) or not len(given):
+                raise TypeError(
+                    f"family must give {name!r} a list of columns, names or numbers, got {shown(given)}."
+                )
+            found.append(tuple(_column(name, column) for column in given))
+        if not found:
+            raise ValueError("family must have at least one block of columns, got none.")
+        return cls(tuple(families), tuple(found))
+
+    def named(self, names: Sequence[str] | None) -> Blocks:
+        """Return the same with numbers instead of names of columns."""
+        places = {str(name): place for place, name in enumerate(() if names is None else names)}
+        found = []
+        for columns in self.columns:
+            for column in columns:
+                if isinstance(column, str) and column not in places:
+                    have = ", ".join(places) or "no names: give their numbers"
+                    raise ValueError(
+                        f"family must have names of columns of the data, got {column!r}; they have {have}."
+                    )
+            found.append(tuple(places[part] if isinstance(part, str) else part for part in columns))
+        return replace(self, columns=tuple(found))
+
+    def check_columns(self, d: int) -> None:
+        """Raise ValueError unless each of ``d`` columns is in exactly one block."""
+        seen: set[Any] = set()
+        for column in (int(column) for columns in self.named(None).columns for column in columns):
+            if column >= d:
+                raise ValueError(f"family must have columns from 0 to {d - 1}, got {column}.")
+            if column in seen:
+                raise ValueError(f"family must have each column in one block, got column {column} twice.")
+            seen.add(column)
+        left = sorted(set(range(d)) - seen)
+        if left:
+            which = ", ".join(map(str, left[:10])) + (", ..." if len(left) > 10 else "")
+            raise ValueError(f"family must have every column in a block, got none for column {which}.")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of all blocks."""
+        return " + ".join(family.name for family in self.families)
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return sum(map(len, self.columns))
+
+    @property
+    def _parts(self) -> list[tuple[Family, Any]]:
+        return list(zip(self.families, self._slices, strict=True))
+
+    @cached_property
+    def _slices(self) -> list[Any]:
+        """Columns of the blocks: a slice if they are contiguous, which needs no copy."""
+        found: list[Any] = []
+        for columns in self.columns:
+            first = int(columns[0])
+            is_range = columns == tuple(range(first, first + len(columns)))
+            found.append(slice(first, first + len(columns)) if is_range else np.array(columns, dtype=np.intp))
+        return found
+
+    @cached_property
+    def _widths(self) -> list[tuple[int, ...]]:
+        """Features of the channels of each block."""
+        pairs = zip(self.families, self.columns, strict=True)
+        return [family.widths(len(columns)) for family, columns in pairs]
+
+    @cached_property
+    def places(self) -> list[Index]:
+        """Positions of the features of each block, including those of its codes."""
+        first = 0
+        found: list[list[Any]] = [[] for _ in self.families]
+        for place, widths in enumerate(self._widths):
+            found[place].append(np.arange(first, first + widths[0]))
+            first += widths[0]
+        for place, widths in enumerate(self._widths):
+            found[place].append(np.arange(first, first + sum(widths[1:])))
+            first += sum(widths[1:])
+        for place, family in enumerate(self.families):
+            found[place].append(np.arange(first, first + family.n_codes))
+            first += family.n_codes
+        return [np.concatenate(parts) for parts in found]
+
+    def clipped(self, counts: Array, sums: Array) -> Array:
+        """Return sums within the bounds of each block."""
+        found = np.empty_like(sums)
+        for family, place in zip(self.families, self.places, strict=True):
+            found[:, place] = family.clipped(counts, sums[:, place])
+        return found
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether cells of a block may be missing."""
+        return any(family.takes_missing for family in self.families)
+
+    @property
+    def is_coded(self) -> bool:  # type: ignore[override]
+        """Whether a block has codes."""
+        return any(family.is_coded for family in self.families)
+
+    @property
+    def channels(self) -> tuple[float, ...]:  # type: ignore[override]
+        """Factors of all blocks."""
+        return tuple(value for family in self.families for value in family.channels)
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether a block must learn."""
+        return any(family.needs_data for family in self.families)
+
+    def learn(self, columns: Columns) -> Family:
+        """Let each block learn from its columns."""
+        learnt = [
+            family.learn(_part(columns, here)) if family.needs_data else family
+            for family, here in self._parts
+        ]
+        return replace(self, families=tuple(learnt))
+
+    def streamed(self, columns: Columns) -> Family:
+        """Let each block learn from more rows."""
+        found = tuple(family.streamed(_part(columns, here)) for family, here in self._parts)
+        return replace(self, families=found)
+
+    def coded_columns(self, d: int) -> tuple[int, ...]:
+        """Return the columns of blocks of codes."""
+        pairs = zip(self.families, self.columns, strict=True)
+        return tuple(int(column) for family, columns in pairs if family.is_coded for column in columns)
+
+    def level_codes(self) -> list[tuple[int, ...]]:
+        """Return the codes of the levels of all blocks."""
+        return [codes for family in self.families for codes in family.level_codes()]
+
+    def shapes(self, n_components: int, d: int) -> dict[str, Any]:
+        """Return the shapes of the parameters of each block."""
+        return {
+            family.name: family.shapes(n_components, len(columns))
+            for family, columns in zip(self.families, self.columns, strict=True)
+        }
+
+    def widths(self, d: int) -> tuple[int, ...]:
+        """Return the features of channel r, then those of each further channel."""
+        more = [width for widths in self._widths for width in widths[1:]]
+        return (sum(widths[0] for widths in self._widths), *more)
+
+    def check_rows(self, y: NDArray[Any]) -> None:
+        """Let each block check its columns."""
+        for family, here in self._parts:
+            family.check_rows(y[:, here])
+
+    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+        """Return the features; errors name the row and the family."""
+        for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
+            with _named_columns(columns):
+                family.checked(y[:, here], first)
+        return self.features(y)
+
+    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the concatenated features."""
+        first, more = [], []
+        for (family, here), widths in zip(self._parts, self._widths, strict=True):
+            found = family.features(y[:, here])
+            first.append(found[:, : widths[0]])
+            more.append(found[:, widths[0] :])
+        return np.concatenate(first + more, axis=1)
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the blocks' rows for k-means, each column with a variance of one."""
+        found = np.concatenate([family.for_start(y[:, here]) for family, here in self._parts], axis=1)
+        spread = found.std(axis=0, dtype=np.float64)
+        return np.asarray(found / np.where(spread > 0.0, spread, 1.0).astype(found.dtype))
+
+    @property
+    def n_codes(self) -> int:
+        """Indicators of all blocks."""
+        return sum(family.n_codes for family in self.families)
+
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+        """Return which indicators are one, block after block."""
+        found, before = [], 0
+        for family, its, here in zip(self.families, self.columns, self._slices, strict=True):
+            if family.is_coded:
+                with _named_columns(its):
+                    found.append(family.codes(y[:, here], first) + np.int32(before))
+                before += family.n_codes
+        columns = [part.T for part in found]
+        return np.concatenate(columns).T if found else np.empty((len(y), 0), dtype=np.int32)
+
+    def natural(self, params: Params) -> tuple[Array, Array]:
+        """Return φ of all features, and the sum of the constants."""
+        pairs = [family.natural(params[family.name]) for family in self.families]
+        phi = np.empty((len(pairs[0][1]), sum(map(len, self.places))))
+        for (part, _), place in zip(pairs, self.places, strict=True):
+            phi[:, place] = part
+        return phi, np.sum([constant for _, constant in pairs], axis=0)
+
+    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+        """Return the sum of log f over blocks, and the factors of all channels."""
+        pairs = []
+        for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
+            with _named_columns(columns):
+                pairs.append(family.e_step(y[:, here], params[family.name]))
+        return np.sum([logits for logits, _ in pairs], axis=0), [part for _, more in pairs for part in more]
+
+    def log_base(self, y: NDArray[Any]) -> Array | None:
+        """Return the sum of log h over blocks."""
+        found = [family.log_base(y[:, here]) for family, here in self._parts]
+        known = [part for part in found if part is not None]
+        return np.sum(known, axis=0) if known else None
+
+    def m_step(self, counts: Array, means: Array) -> Params | None:
+        """Return the parameters of each block, or None if a block has none."""
+        params: Params = {}
+        for family, place in zip(self.families, self.places, strict=True):
+            found = family.m_step(counts, means[:, place])
+            if found is None:
+                return None
+            params[family.name] = found
+        return params
+
+    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return random rows, block by block."""
+        rows = np.empty((len(labels), self.d))
+        for family, here in self._parts:
+            rows[:, here] = family.draw(params[family.name], labels, rng)
+        return rows
+
+    def drawn(
+        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Return rows with random values in missing cells, block by block."""
+        rows = np.empty((len(labels), self.d))
+        for family, here in self._parts:
+            rows[:, here] = family.drawn(y[:, here], params[family.name], labels, rng)
+        return rows
+
+    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+        """Return rows with missing cells replaced, block by block."""
+        found = np.array(y, dtype=np.float64)
+        for family, here in self._parts:
+            if np.isnan(found[:, here]).any():
+                found[:, here] = family.imputed(found[:, here], rows, params[family.name])
+        return found
+
+    def check_params(self, params: Params) -> None:
+        """Let each block check its own parameters."""
+        for family in self.families:
+            family.check_params(params[family.name])
+
+    def n_free(self, n_components: int, d: int) -> int:
+        """Return the sum over blocks."""
+        pairs = zip(self.families, self.columns, strict=True)
+        return sum(family.n_free(n_components, len(columns)) for family, columns in pairs)
+
+
+@contextmanager
+def _named_columns(columns: Sequence[int | str]) -> Iterator[None]:
+    """Context in which errors of a block, which counts its own columns, have the numbers of all columns."""
+    try:
+        yield
+    except ValueError as error:
+        said = re.sub(r"in column (\d+)", lambda at: f"in column {columns[int(at[1])]}", str(error))
+        raise ValueError(said) from None
+
+
+def _part(columns: Columns, here: Any) -> Columns:
+    """Return the summary of a block's columns."""
+    parts: Any = [None if part is None else part[here] for part in columns]
+    return Columns(*parts)
+
+
+def _column(name: str, column: Any) -> int | str:
+    if isinstance(column, str):
+        return str(column)
+    if not isinstance(column, Integral) or isinstance(column, bool) or column < 0:
+        raise TypeError(f"family must give {name!r} names or numbers of columns, got {shown(column)}.")
+    return int(column)

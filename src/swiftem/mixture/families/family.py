@@ -1,0 +1,314 @@
+r"""The interface of a family of components.
+
+The density of a component is that of an exponential family,
+
+.. math:: \log f(y; \theta_m) = \langle T(y), \phi(\theta_m) \rangle + c(\theta_m) + \log h(y),
+
+so that an E-step is a softmax of T(Y)·φᵀ + c + log ω, statistics are [r, r ⊗ T(y)], and the M-step depends on
+the means of T(y) over a component's rows. The engine needs nothing else: compiled passes, every method,
+weights, files, checkpoints and the estimator then work.
+
+Two more kinds of statistics have the same M-step. *Codes*: T(y) has a one for the code of each column and
+zeros elsewhere. It is never formed: φ is gathered, and r is scattered. *Channels*: a second latent variable v
+of each row makes T(y, v) = [T_0(y), g_1(v)·T_1(y), ...]; the family then computes log f(y; θ_m) and the means
+of g_c(v) given y and m itself, and posterior rows are [r, r·g_1, ...].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import inf
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.types import Array
+
+__all__ = ["Columns", "Family", "Params"]
+
+Params = dict[str, Any]
+"""Parameters of all components, arrays by name; for several blocks, such a dict per block."""
+
+
+class Columns(NamedTuple):
+    """Summary of the columns by a pass, (d,) each: minimum and maximum, weighted mean and variance, codes.
+
+    ``codes`` has a boolean array for each column of codes, True at those in the data; else None.
+    """
+
+    lowest: Array
+    highest: Array
+    mean: Array
+    variance: Array
+    codes: Any = None
+
+
+class Family(ABC):
+    """A family of components; derive a frozen dataclass, whose fields are the users' choices.
+
+    A family is complete with :meth:`shapes`, :meth:`check_rows`, :meth:`natural`, :meth:`m_step` and
+    :meth:`draw`. M is the number of components, d the number of columns, p that of features.
+
+    Examples
+    --------
+    Speeds (Rayleigh), with a scale for each component and column:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, swiftem
+    >>> from swiftem.families import Family
+    >>> @dataclass(frozen=True)
+    ... class Rayleigh(Family):
+    ...     name = "rayleigh"
+    ...     bounds = (0.0, np.inf)
+    ...
+    ...     def shapes(self, n_components, d):
+    ...         return {"scales": (n_components, d)}
+    ...
+    ...     def check_rows(self, y):
+    ...         if (y <= 0).any():
+    ...             raise ValueError("must be positive")
+    ...
+    ...     def features(self, y):
+    ...         return y * y
+    ...
+    ...     def natural(self, params):
+    ...         return -0.5 / params["scales"] ** 2, -2.0 * np.log(params["scales"]).sum(axis=1)
+    ...
+    ...     def log_base(self, y):
+    ...         return np.log(y).sum(axis=1)
+    ...
+    ...     def m_step(self, counts, means):
+    ...         return {"scales": np.sqrt(0.5 * means)} if (means > 0).all() else None
+    ...
+    ...     def draw(self, params, labels, rng):
+    ...         return rng.rayleigh(params["scales"][labels])
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.rayleigh(np.where(rng.random((2000, 1)) < 0.5, 1.0, 20.0) * [1.0, 2.0])
+    >>> mixture = swiftem.Mixture(2, family=Rayleigh(), random_state=0).fit(X)
+    >>> np.sort(mixture.params_["scales"][:, 0]).round()
+    array([ 1., 20.])
+    """
+
+    name: ClassVar[str]
+    """Name in arguments and files."""
+
+    bounds: ClassVar[tuple[float, float]] = (-inf, inf)
+    """Bounds of the mean of every feature. Stochastic methods may violate them by noise: the statistics are
+    then clipped."""
+
+    is_coded: ClassVar[bool] = False
+    """Whether the columns are codes; the field ``levels`` then has the number of levels of each column, and
+    features are the Σ levels indicators, column by column."""
+
+    kinds: ClassVar[int] = 1
+    """Number of features of a column, if columns are independent."""
+
+    filler: ClassVar[float] = 1.0
+    """A value that every column may have, or one for each: features are counted with it, and it replaces
+    missing cells, which then count for nothing."""
+
+    remedy: ClassVar[str] = "leave out such rows, or choose another family"
+    """Advice if cells are missing, and the family needs complete rows."""
+
+    channels: ClassVar[tuple[float, ...]] = ()
+    """Further channels: the values of their factors g_c in rows of the prior and of a start."""
+
+    @abstractmethod
+    def shapes(self, n_components: int, d: int) -> dict[str, Any]:
+        """Return the shapes of the parameters: the first axis is M; the second of the first parameter is d.
+
+        ``None`` is a length that depends on the data (see :meth:`learn`).
+        """
+
+    @abstractmethod
+    def check_rows(self, y: NDArray[Any]) -> None:
+        """Raise ValueError for invalid rows (b, d) of finite numbers.
+
+        The message follows the word "data": "must be counts, got -1".
+        """
+
+    @abstractmethod
+    def natural(self, params: Params) -> tuple[Array, Array]:
+        """Return φ, shape (M, p), and c, shape (M,), all finite."""
+
+    @abstractmethod
+    def m_step(self, counts: Array, means: Array) -> Params | None:
+        """Return the maximum likelihood parameters, or None if there are none.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (M,), or (M, d) if cells are missing
+            Shares of the rows, or of the cells, positive; needed only if components or columns share
+            parameters.
+        means : ndarray, shape (M, p)
+            Means of T(y) over the rows of each component.
+        """
+
+    def constants(self, params: Params) -> Array:
+        """Return c of each column, (M, d), whose sums over columns are c.
+
+        A family that defines it has columns that are independent given the component: features are then
+        those of all columns, kind after kind, (b, k·d), and cells may be missing
+        (:class:`swiftem.mixture.families.observed.Observed`).
+        """
+        raise NotImplementedError
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether cells may be missing."""
+        return type(self).constants is not Family.constants
+
+    def expected(self, params: Params) -> Array:
+        """Return the mean of each column, (M, d), which replaces missing cells in ``impute``."""
+        raise ValueError(
+            f"family {self.name!r} must define expected(params), the means (M, d), for imputed means: give "
+            "random_state, for random draws."
+        )
+
+    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+        """Return rows (b, d) with conditional means in missing cells, given responsibilities (b, M)."""
+        return np.where(np.isnan(y), rows @ self.expected(params), y)
+
+    def drawn(
+        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Return rows (b, d) with random values in missing cells, given components ``labels`` (b,)."""
+        return np.where(np.isnan(y), self.draw(params, labels, rng), y)
+
+    @abstractmethod
+    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return random rows, shape (count, d), of the components ``labels`` (count,)."""
+
+    def redraw(self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+        """Return random rows like those whose features have ``means`` (M, p); by default :meth:`draw`.
+
+        A conditional family, which has no distribution of some columns, takes these from the means.
+        """
+        return self.draw(params, labels, rng)
+
+    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves, nothing for codes."""
+        return y[:, :0] if self.is_coded else y
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether :meth:`learn` must be called before there is a model; by default not."""
+        return False
+
+    def learn(self, columns: Columns) -> Family:
+        """Return the family with fields that depend on the data.
+
+        A fit stores it as ``family_``. The columns have not been checked yet.
+        """
+        return self
+
+    def streamed(self, columns: Columns) -> Family:
+        """Return the family for ``partial_fit``, with what it learns from more rows; by default the first."""
+        return self.learn(columns) if self.needs_data else self
+
+    def coded_columns(self, d: int) -> tuple[int, ...]:
+        """Return the columns of codes among ``d``, for :class:`Columns`."""
+        return tuple(range(d)) if self.is_coded else ()
+
+    def level_codes(self) -> list[tuple[int, ...]]:
+        """Return the code of each level, for the columns of :meth:`coded_columns`."""
+        return [tuple(range(count)) for count in self._levels()] if self.is_coded else []
+
+    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows (b, k) for k-means of a start, from rows (b, d); by default the rows themselves."""
+        return y
+
+    def widths(self, d: int) -> tuple[int, ...]:
+        """Return the number of features of each channel, that of r first; by default all belong to r."""
+        return (self.features(np.full((1, d), self.filler)).shape[1],)
+
+    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+        """Return log f(y; θ_m) − log h(y), (b, M), and for each further channel E[g_c | y, m], (b, M)."""
+        phi, constant = self.natural(params)
+        dense = self.features(y)
+        p = dense.shape[1]
+        logits = dense @ phi[:, :p].T + constant
+        if self.n_codes:
+            logits += phi[:, p:].T[self.codes(y)].sum(axis=1)
+        return logits, []
+
+    @property
+    def n_codes(self) -> int:
+        """Σ levels: the number of features that are indicators."""
+        return sum(self._levels()) if self.is_coded else 0
+
+    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+        """Return which indicators are one, shape (b, k), of rows (b, d) whose first has index ``first``.
+
+        Compiled code trusts them: codes beyond the levels raise ValueError.
+        """
+        if not self.is_coded:
+            return np.empty((len(y), 0), dtype=np.int32)
+        levels = np.array(self._levels())
+        with np.errstate(invalid="ignore"):  # numbers too large for an integer
+            found = y.astype(np.int32, order="F")  # kernels read the codes of a column contiguously
+        if len(found) and ((found.max(axis=0) >= levels).any() or found.min() < 0):
+            self.checked(y, first)
+            raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
+        found += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
+        return found
+
+    def _levels(self) -> tuple[int, ...]:
+        found: tuple[int, ...] | None = getattr(self, "levels", None)
+        if found is None:
+            raise ValueError(
+                f"levels must be given if there are no data to count them in: {type(self).__name__}("
+                "levels=(3, 2, ...)), one number per column."
+            )
+        return found
+
+    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+        """Return the features of rows whose first has index ``first``; errors name the row."""
+        if y.dtype.kind == "f" and np.isnan(y.sum(dtype=np.float64)) and np.isnan(y).any():
+            row = first + int(np.argmax(np.isnan(y).any(axis=1)))
+            raise ValueError(
+                f"data must not be missing in columns of family {self.name!r}, got a missing value in row "
+                f"{row}: {self.remedy}."
+            )
+        return self.features(self.valid(y, first))
+
+    def valid(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+        """Return rows whose first has index ``first``; errors name the row."""
+        try:
+            self.check_rows(y)
+        except ValueError as error:
+            said, row = str(error), first
+            for place in range(len(y)):
+                try:
+                    self.check_rows(y[place : place + 1])
+                except ValueError as one:
+                    said, row = str(one), first + place
+                    break
+            raise ValueError(f"data {said} in row {row} (family {self.name!r}).") from None
+        return y
+
+    def log_base(self, y: NDArray[Any]) -> Array | None:
+        """Return log h(y), shape (b,), of rows (b, d), or None for zeros; by default from each column."""
+        found = self.log_bases(y)
+        return None if found is None else np.asarray(found.sum(axis=1))
+
+    def log_bases(self, y: NDArray[Any]) -> Array | None:
+        """Return log h of each column, (b, d), if columns are independent; None, the default, for zeros."""
+        return None
+
+    def clipped(self, counts: Array, sums: Array) -> Array:
+        """Return sums of features (M, p) within their bounds, for shares (M, 1) of the rows."""
+        for end, cut in zip(self.bounds, (np.maximum, np.minimum), strict=True):
+            known = np.isfinite(end)
+            if known.any():
+                sums = np.where(known, cut(sums, np.where(known, end, 0.0) * counts), sums)
+        return sums
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError for invalid parameters, which are finite and of the right shapes."""
+        return None
+
+    def n_free(self, n_components: int, d: int) -> int:
+        """Return the number of free parameters, without weights; by default all parameters."""
+        return sum(int(np.prod(shape)) for shape in self.shapes(n_components, d).values())

@@ -1,0 +1,262 @@
+"""Gaussian mixtures with covariances of any kind; "unit" is the paper's mixture (section 2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem.core.checks import (
+    SIMPLEX_TOLERANCE,
+    STRONGEST,
+    as_floats,
+    check_choice,
+    check_int,
+    check_real,
+    check_simplex,
+)
+from swiftem.core.model import Model
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
+from swiftem.data.units.source import UnitSource
+from swiftem.mixture.covariance import COVARIANCES, Covariance
+from swiftem.mixture.gaussians import BoundGaussians, check_covariances
+from swiftem.mixture.missing import OBSERVED, CompletedGaussians
+from swiftem.mixture.moments import columns_of
+from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
+from swiftem.mixture.rows import LARGEST, check_rows, check_units, has_missing, may_have_missing, mean_row
+from swiftem.mixture.theta import GaussianTheta
+
+__all__ = ["GaussianMixtureModel"]
+
+
+@dataclass(frozen=True)
+class GaussianMixtureModel(Model):
+    r"""Mixture of M Gaussians in any dimension; with unit variances as in the paper, equation (comp_like).
+
+    With ``covariance="unit"`` the penalty is :math:`\frac{\delta}{2} \sum_m \|\mu_m\|^2 - \epsilon \sum_m
+    \log \omega_m`. The statistics have all M components; the paper omits the last, which is one minus the
+    others.
+
+    With the other kinds the penalty is :math:`-\epsilon \sum_m \log \omega_m` plus that of the prior, if
+    there is one; data are centred internally, and parameters are in the coordinates of the data.
+
+    Parameters
+    ----------
+    n_components : int
+        M.
+    covariance : {"unit", "full", "tied", "diag", "spherical"}
+        Kind of the covariances.
+    delta : float
+        Strength of the penalty on means, for "unit" only: 1e-3 by default; zero switches it off.
+    epsilon : float
+        Strength of the penalty on weights, by default 1e-3 for "unit" and 0 for the others.
+    known_weights : sequence of float, shape (M,), optional
+        Fixed weights, which are not estimated; the penalty on them is then a constant and omitted.
+    concentration : float, optional
+        α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i.
+    reg_covar : float
+        Added to the variances in the M-step, as in scikit-learn. It is not part of the penalty: EM may then
+        increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.
+    prior : NormalInverseWishart, optional
+        On means and covariances: the M-step then gives the maximum a posteriori estimate.
+    missing : {"error", "ignore"}
+        Whether NaN is an error, or a cell that is missing at random
+        (:mod:`swiftem.mixture.missing`); not for "unit".
+    has_holes : bool
+        Whether the statistics are those of rows with missing cells; :meth:`bind` sets it if there are any.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500) + np.where(rng.random(500) < 0.5, 2.0, -2.0)
+    >>> model = models.GaussianMixtureModel(n_components=2)
+    >>> theta0 = model.theta(weights=[0.5, 0.5], means=[[1.0], [-1.0]])
+    >>> result = swiftem.run(model, y, methods.EM(), theta0=theta0, n_iter=50)
+    >>> result.theta.means.round(1)
+    array([[ 2.],
+           [-2.]])
+    >>> full = models.GaussianMixtureModel(n_components=2, covariance="full")
+    >>> theta0 = full.theta(means=[[1.0], [-1.0]], covariances=[[[1.0]], [[1.0]]])
+    >>> swiftem.run(full, y, methods.EM(), theta0=theta0, n_iter=50).theta.covariances.round(1).ravel()
+    array([1. , 0.9])
+    >>> holes = np.column_stack([y, np.where(rng.random(500) < 0.5, np.nan, 2.0 * y)])
+    >>> full = models.GaussianMixtureModel(1, covariance="full", reg_covar=1e-6, missing="ignore")
+    >>> theta = swiftem.run(full, holes, methods.EM(), n_iter=50, seed=0).theta
+    >>> round(float(theta.means[0, 1] / theta.means[0, 0]), 2)
+    2.0
+    """
+
+    n_components: int
+    covariance: str = "unit"
+    delta: float = None  # type: ignore[assignment]  # a number from here on, which the kind decides
+    epsilon: float = None  # type: ignore[assignment]
+    known_weights: tuple[float, ...] | None = None
+    concentration: float | None = None
+    reg_covar: float = 0.0
+    prior: NormalInverseWishart | None = None
+    missing: str = "error"
+    has_holes: bool = False
+
+    def __post_init__(self) -> None:
+        check_int("n_components", self.n_components, minimum=1)
+        check_choice("covariance", self.covariance, tuple(COVARIANCES))
+        is_estimated = COVARIANCES[self.covariance].is_estimated
+        if self.concentration is not None and self.epsilon:  # zero after `replace`
+            raise ValueError("concentration must be left out if epsilon is given.")
+        for name in ("delta", "epsilon"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, 0.0 if is_estimated else 1e-3)
+            check_real(name, getattr(self, name), minimum=0.0, maximum=STRONGEST)
+        check_real("reg_covar", self.reg_covar, minimum=0.0, maximum=LARGEST**2)
+        if self.concentration is not None:
+            check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
+        if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
+            raise TypeError(f"prior must be a NormalInverseWishart, got {type(self.prior).__name__}.")
+        if is_estimated and self.delta:
+            raise ValueError(
+                f"delta must be left out for covariance={self.covariance!r}: give a prior instead."
+            )
+        for name in ("concentration", "reg_covar", "prior"):
+            if not is_estimated and getattr(self, name):
+                raise ValueError(f"{name} must be left out for covariance={self.covariance!r}.")
+        check_choice("missing", self.missing, ("error", "ignore"))
+        if not is_estimated and self.missing != "error":
+            raise ValueError(f"missing must be 'error' for covariance={self.covariance!r}.")
+        if self.known_weights is not None:
+            known = as_floats("known_weights", self.known_weights, shape=(self.n_components,))
+            check_simplex("known_weights", known)
+            object.__setattr__(self, "known_weights", tuple(known.tolist()))
+
+    @property
+    def in_counts(self) -> bool:
+        """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
+        return self.prior is not None or self.concentration is not None
+
+    def width(self, d: int) -> int:
+        """Return the length of the centre for rows of d columns."""
+        return d
+
+    @property
+    def kind(self) -> Covariance:
+        """The kind of covariance; another one with the same parameters if cells are missing."""
+        complete = COVARIANCES[self.covariance]
+        return OBSERVED.get(self.covariance, complete) if self.has_holes else complete
+
+    def size(self, d: int) -> int:
+        """Return q, the length of the statistics for rows of d columns."""
+        return self.kind.size(self.n_components, d)
+
+    def with_holes(self) -> GaussianMixtureModel:
+        """Return the model for rows with missing cells."""
+        return replace(self, has_holes=True)
+
+    def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
+        """Return statistics and centre of complete rows as those of this model, which has holes."""
+        if self.covariance not in OBSERVED or not len(s):
+            return s, centre
+        parts = COVARIANCES[self.covariance].split(s, self.n_components, len(centre))
+        return OBSERVED[self.covariance].widened(parts), centre
+
+    def theta(
+        self, *, weights: ArrayLike | None = None, means: ArrayLike, covariances: ArrayLike | None = None
+    ) -> Theta:
+        """Return validated parameters for this model.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,), optional
+            Mixing weights, by default the known ones or all equal.
+        means : array-like, shape (M, d)
+            Means.
+        covariances : array-like
+            (M, d, d) for "full", (d, d) for "tied", (M, d) for "diag", (M,) for "spherical"; none for "unit".
+
+        Returns
+        -------
+        GaussianMixtureTheta or GaussianTheta
+            The latter if there are covariances.
+        """
+        if weights is None:
+            weights = self.known_weights or np.full(self.n_components, 1.0 / self.n_components)
+        w, mu = self.check_weights_and_means(weights, means)
+        kind = self.kind
+        if (covariances is None) == kind.is_estimated:
+            what = "given" if kind.is_estimated else "left out"
+            raise ValueError(f"covariances must be {what} for covariance={self.covariance!r}.")
+        if covariances is None:
+            covariances = kind.diagonal(np.ones(mu.shape[1]), self.n_components)
+        checked = check_covariances("covariances", covariances, kind, self.n_components, mu.shape[1])
+        return kind.parameters(w, mu, *checked)
+
+    def check_weights_and_means(
+        self, weights: ArrayLike, means: ArrayLike, prefix: str = ""
+    ) -> tuple[Array, Array]:
+        """Return copies of the parameters; errors use their names with ``prefix``."""
+        w = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
+        check_simplex(f"{prefix}weights", w)
+        if self.known_weights is not None:
+            if not np.allclose(w, self.known_weights, rtol=0, atol=SIMPLEX_TOLERANCE):
+                raise ValueError(
+                    f"{prefix}weights must be the known ones, {self.known_weights}, got {tuple(w.tolist())}."
+                )
+            w = np.array(self.known_weights)
+        return w, as_floats(f"{prefix}means", means, shape=(self.n_components, None)).copy()
+
+    def unpack(self, s: Array) -> Any:
+        """Return named views of flat statistics."""
+        d = self.kind.dimension(np.size(s), self.n_components)
+        if np.ndim(s) != 1 or d is None:
+            raise ValueError(f"s must have shape (q,), the statistics of {self}, got {np.shape(s)}.")
+        return self.kind.split(s, self.n_components, d)
+
+    def bind(self, source: Source, centre: ArrayLike | None = None) -> BoundGaussians:
+        """Return the model for these data: rows of shape (n,) or (n, d).
+
+        ``centre`` (d,), by default the mean of the data, is the centre of statistics of kinds other than
+        "unit": statistics of several sources can be added if they have the same centre. If it is given,
+        there may be fewer rows than components.
+        """
+        d = check_rows(source, self.n_components if centre is None else 1)
+        model = self
+        if self.missing == "ignore" and not self.has_holes:
+            model = replace(self, has_holes=(has_missing if centre is None else may_have_missing)(source))
+        if not model.kind.is_estimated:
+            middle = np.zeros(d)
+        elif centre is not None:
+            middle = as_floats("centre", centre, shape=(d,)).copy()
+        else:
+            middle = columns_of(source).mean if model.has_holes else mean_row(source)
+        total = source.total_weight
+        epsilon = self.epsilon if self.concentration is None else (self.concentration - 1.0) / total
+        bound = CompletedGaussians if model.has_holes and model.kind.has_matrices else BoundGaussians
+        return bound(model, source, model.kind, middle, model._bound_prior(middle, total), epsilon)
+
+    def bind_units(self, units: UnitSource) -> BoundGaussians:
+        """Return the model about the mean of all rows, with a sample of them for starts."""
+        check_units(units)
+        model = self if units.masses is None else self.with_holes()
+        return model.bind(units.scaled_sample(), centre=units.mean)
+
+    def bind_near(self, source: Source, theta: Any) -> BoundGaussians:
+        """Return the model about the middle of the components, which saves the pass for the data's mean."""
+        if not self.kind.is_estimated or not isinstance(theta, GaussianTheta):
+            return self.bind(source)
+        columns, d = theta.means.shape[1], check_rows(source, 1)
+        if columns != d:
+            raise ValueError(f"theta.means must have as many columns as data, {d}, got {columns}.")
+        return self.bind(source, theta.weights @ theta.means)
+
+    def _bound_prior(self, centre: Array, total: float) -> BoundPrior:
+        """Return the prior for centred data of this total weight; the penalty δ is one on the means."""
+        kind, d = self.kind, len(centre)
+        if self.prior is None:
+            return BoundPrior(np.zeros(d), self.delta, self.delta, kind.no_scale(d))
+        prior = self.prior.bind(centre, has_matrices=kind.has_matrices)
+        on_means = int(prior.mean_precision > 0.0)
+        degrees = kind.degrees(prior.degrees, d, self.n_components, on_means)
+        return BoundPrior(prior.mean, prior.mean_precision / total, degrees / total, prior.scale / total)

@@ -1,0 +1,243 @@
+"""Mixtures of any family of components: one model for all families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from swiftem.core.checks import (
+    STRONGEST,
+    as_floats,
+    check_choice,
+    check_int,
+    check_real,
+    check_simplex,
+    shown,
+)
+from swiftem.core.model import Model
+from swiftem.core.source import Source
+from swiftem.core.types import Array
+from swiftem.data.units.source import UnitSource
+from swiftem.data.units.unit import Place, read_unit
+from swiftem.mixture.bound_mixture import BoundMixture, MixtureStatistics, MixtureTheta
+from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
+from swiftem.mixture.families.observed import complete, observed, widened
+from swiftem.mixture.moments import columns_of, moments_of, width_of
+from swiftem.mixture.rows import check_rows, check_units, has_missing, may_have_missing
+
+__all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
+
+
+@dataclass(frozen=True)
+class MixtureModel(Model):
+    r"""Mixture of M components of one family, or of blocks of columns with a family each.
+
+    The penalty is that of a conjugate prior: as if each component had ``smoothing`` further rows, whose
+    features are the mean :math:`\bar T` of all data,
+
+    .. math:: -\kappa \sum_m \big( \langle \bar T, \phi(\theta_m) \rangle + c(\theta_m) \big)
+       - \epsilon \sum_m \log \omega_m, \quad \kappa = \text{smoothing} / W, \ \epsilon = (\alpha - 1) / W,
+
+    where W is the sum of weights.
+
+    Parameters
+    ----------
+    n_components : int
+        M.
+    family : str, Family or dict
+        Family of the components: a name in :data:`swiftem.families.FAMILIES`, or a family object; or a
+        dict of these and lists of columns, numbers or names, which are independent given the component.
+    smoothing : float
+        Rows of the prior, per component. Zero gives the maximum likelihood estimate; a small value keeps the
+        parameters off bounds that stochastic methods could not leave.
+    concentration : float, optional
+        α ≥ 1 of a Dirichlet prior on the weights.
+    missing : {"error", "ignore"}
+        Whether NaN is an error, or a cell that is missing at random: families with independent columns then
+        ignore it (:mod:`swiftem.mixture.families.observed`).
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import methods, models
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.poisson(np.where(rng.random(500) < 0.5, 2.0, 20.0))
+    >>> model = models.MixtureModel(2, "poisson")
+    >>> theta0 = model.theta(rates=[[5.0], [10.0]])
+    >>> swiftem.run(model, y, methods.EM(), theta0=theta0, n_iter=30).theta.params["rates"].round()
+    array([[ 2.],
+           [20.]])
+    >>> mixed = models.MixtureModel(2, {"poisson": [0, 3], "bernoulli": [1, 2]})
+    >>> rows = np.column_stack([y, y > 5, y < 2, y])
+    >>> swiftem.run(mixed, rows, methods.EM(), n_iter=30, seed=0).theta.params["poisson"]["rates"].shape
+    (2, 2)
+    """
+
+    n_components: int
+    family: Given
+    smoothing: float = 1e-3
+    concentration: float | None = None
+    missing: str = "error"
+
+    def __post_init__(self) -> None:
+        check_int("n_components", self.n_components, minimum=1)
+        object.__setattr__(self, "family", read_family(self.family))
+        check_real("smoothing", self.smoothing, minimum=0.0, maximum=STRONGEST)
+        if self.concentration is not None:
+            check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
+        check_choice("missing", self.missing, ("error", "ignore"))
+
+    @property
+    def kind(self) -> Family:
+        """The family."""
+        assert isinstance(self.family, Family)
+        return self.family
+
+    @property
+    def in_counts(self) -> bool:
+        """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
+        return self.smoothing > 0.0 or self.concentration is not None
+
+    def width(self, d: int) -> int:
+        """Return p, the number of features for rows of d columns."""
+        return sum(self.kind.widths(d)) + self.kind.n_codes
+
+    def size(self, d: int) -> int:
+        """Return q, the length of the statistics for rows of d columns."""
+        return self.n_components * (1 + self.width(d))
+
+    def theta(self, *, weights: ArrayLike | None = None, **params: ArrayLike) -> MixtureTheta:
+        """Return validated parameters for this model; weights are equal by default.
+
+        Those of blocks are dicts: ``theta(poisson={"rates": ...}, bernoulli={"probabilities": ...})``.
+        """
+        names = tuple(self.kind.shapes(1, 1))
+        if set(params) != set(names):
+            raise TypeError(f"theta needs {' and '.join(names)}, got {', '.join(params) or 'nothing'}.")
+        if isinstance(self.kind, Blocks):
+            d = self.kind.d
+        else:
+            first = np.asarray(params[names[0]])
+            d = first.shape[1] if first.ndim > 1 else 1
+        even = np.full(self.n_components, 1.0 / self.n_components)
+        return self.check_theta(even if weights is None else weights, params, d, "")
+
+    def check_theta(self, weights: ArrayLike, params: Mapping[str, Any], d: int, prefix: str) -> MixtureTheta:
+        """Return parameters in new arrays; errors use their names."""
+        found = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
+        check_simplex(f"{prefix}weights", found)
+        read = _read(self.kind.shapes(self.n_components, d), params, prefix)
+        self.kind.check_params(read)
+        return MixtureTheta(found, read)
+
+    def learnt(self, source: Source) -> MixtureModel:
+        """Return the model after the fields of its family that depend on the data are set; it takes a pass.
+
+        Names of columns are replaced by numbers, if the source has names.
+        """
+        family = self._for(source)
+        if family.needs_data:
+            family = family.learn(columns_of(source, family.coded_columns(width_of(source))))
+        if self.missing == "ignore" and has_missing(source):
+            family = observed(complete(family))
+        return self if family is self.kind else replace(self, family=family)
+
+    def _for(self, source: Source) -> Family:
+        """Return the family with numbers of columns."""
+        family = self.kind
+        if isinstance(family, Blocks):
+            family = family.named(source.names)
+            family.check_columns(width_of(source))
+        return family
+
+    def streamed(self, source: Source) -> MixtureModel:
+        """Return the model for ``partial_fit``, after what its family learns from more rows."""
+        family = self._for(source)
+        coded = family.coded_columns(width_of(source))
+        if not (family.needs_data or coded):
+            return self
+        return replace(self, family=family.streamed(columns_of(source, coded)))
+
+    def with_holes(self) -> MixtureModel:
+        """Return the model for rows with missing cells; its statistics have the masses of observed ones."""
+        return replace(self, family=observed(complete(self.kind)))
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether it is for rows with missing cells."""
+        return complete(self.kind) != self.kind
+
+    def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
+        """Return statistics and mean features of complete rows as those of this model, which has holes."""
+        mean = widened(self.kind, np.ones(1), centre[None])[0]
+        if not len(s):
+            return s, mean
+        counts = s[: self.n_components]
+        sums = s[self.n_components :].reshape(self.n_components, -1)
+        return np.concatenate([counts, widened(self.kind, counts, sums).ravel()]), mean
+
+    def middle(self, source: Source) -> Array:
+        """Return the mean of the features of some rows, (p,); that of all is ``centre`` of :meth:`bind`."""
+        return moments_of(self.kind, source, is_part=True)[0]
+
+    def bind_units(self, units: UnitSource) -> BoundMixture:
+        """Return the model about the mean features of all rows, with a sample of them for starts."""
+        check_units(units)
+        model = self.learnt(units)
+        means = units.pool.map(_unit_middle, model, units.work, name="features-of")
+        centre = units.weight @ np.array(means) / units.total_weight
+        return model.bind(units.scaled_sample(), centre=centre)
+
+    def bind(self, source: Source, *, centre: ArrayLike | None = None) -> BoundMixture:
+        """Return the model for these data; a pass checks them, and computes the mean of their features.
+
+        With a ``centre`` (p,), which is that mean, there is no pass: the family must already know its data.
+        """
+        d = check_rows(source, self.n_components if centre is None else 1)
+        model = self
+        if centre is None:
+            model = self.learnt(source)
+            mean, spread = moments_of(model.kind, source)
+        else:
+            mean = as_floats("centre", centre, shape=(None,)).copy()
+            if self.missing == "ignore" and may_have_missing(source):
+                model = self.with_holes()
+                if model.kind != self.kind:
+                    mean = widened(model.kind, np.ones(1), mean[None])[0]
+            spread = np.ones_like(mean)
+        total = source.total_weight
+        epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total
+        return BoundMixture(
+            model,
+            source,
+            np.zeros(sum(model.kind.widths(d))),
+            d,
+            mean,
+            spread,
+            self.smoothing / total,
+            epsilon,
+        )
+
+
+def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:
+    """Return arrays of these shapes, in dicts like ``shapes``; errors use their names."""
+    if not isinstance(params, Mapping) or set(params) != set(shapes):
+        got = ", ".join(map(str, params)) if isinstance(params, Mapping) else shown(params)
+        raise ValueError(f"{prefix}params must have {', '.join(shapes)}, got {got or 'nothing'}.")
+    return {
+        name: _read(shape, params[name], f"{prefix}{name}.")
+        if isinstance(shape, dict)
+        else as_floats(f"{prefix}{name}", params[name], shape=shape).copy()
+        for name, shape in shapes.items()
+    }
+
+
+def _unit_middle(model: MixtureModel, unit: Any, weight: Any, where: Place) -> Array:
+    """Return the mean features of a unit."""
+    source = read_unit(unit, weight, where)
+    assert source is not None, "units without rows were left out"
+    return model.middle(source)

@@ -1,0 +1,1 @@
+"""Topics of texts: models and their E-steps in every technology."""

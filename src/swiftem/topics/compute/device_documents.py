@@ -1,0 +1,142 @@
+"""Documents on a device: passes and folding in are computed there. PyTorch is imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from swiftem.core.types import Array, Index
+from swiftem.data.foreign import torch_of
+from swiftem.topics.compute.corpus import LEAST_CHANGE, Documents
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from swiftem.topics.compute.torch import DeviceTopics, LeftOut, TorchPasses
+
+__all__ = ["DeviceDocuments", "TopicArrays"]
+
+
+class TopicArrays(NamedTuple):
+    """The state of em as arrays: topics (K, V), doc_topic (D, K), and counts (K, V) or None."""
+
+    topics: Array
+    doc_topic: Array
+    counts: Array | None
+
+
+class DeviceDocuments(Documents):
+    """As :class:`swiftem.topics.compute.corpus.Documents`, with passes and folding in on a device.
+
+    In float32 they are computed by kernels in Triton, in float64 by PyTorch. sem and sem-vr are computed on
+    the CPU.
+
+    Parameters
+    ----------
+    X, weight
+        As in :class:`swiftem.topics.compute.corpus.Documents`.
+    device : str
+        PyTorch's name of the device.
+    limit : int, optional
+        Limit of the device's memory in bytes. Counts that do not fit are copied there in every pass.
+
+    Examples
+    --------
+    >>> import pytest, scipy.sparse as sp
+    >>> _ = pytest.importorskip("torch")
+    >>> documents = DeviceDocuments(sp.csr_array([[2, 1, 0], [0, 1, 1]]), device="cpu")
+    >>> topics = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
+    >>> documents.fold_in(topics, np.full(2, 0.1))[0].argmax(axis=1)
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        weight: Array | None = None,
+        dtype: type = np.float64,
+        *,
+        device: str,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(X, weight, dtype)
+        self.device, self.limit = device, limit
+        self._passes: dict[type, TorchPasses] = {}
+
+    def some(self, numbers: Index) -> Documents:
+        """Return some of the documents, with all words."""
+        return DeviceDocuments(
+            self.matrix()[numbers], self.weight[numbers], self.dtype, device=self.device, limit=self.limit
+        )
+
+    def passes(self, alpha: Array, dtype: type | None = None) -> TorchPasses:
+        """Return the passes over the documents, which are copied to the device once."""
+        from swiftem.topics.compute.torch_streamed import passes_for
+
+        dtype = self.dtype if dtype is None else dtype
+        found = self._passes.get(dtype)
+        if found is None or len(found.alpha) != len(alpha):
+            self._passes.pop(dtype, None)
+            found = passes_for(self, alpha, dtype)
+        elif not np.array_equal(found.alpha, alpha):
+            found = found.with_alpha(alpha)
+        self._passes[dtype] = found
+        return found
+
+    def topics(self, state: TopicArrays, alpha: Array, beta: Array, **options: Any) -> DeviceTopics:
+        """Return em's steps from a state on; options as in :class:`DeviceTopics`."""
+        from swiftem.topics.compute.torch import DeviceTopics
+
+        return DeviceTopics(self.passes(alpha), beta, state, **options)
+
+    def em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
+    ) -> tuple[Array, float]:
+        """As :meth:`Documents.em_pass`."""
+        return self._pass(doc_topic, topics, alpha, None, between)
+
+    def leave_one_out_pass(
+        self,
+        doc_topic: Array,
+        topics: Array,
+        totals: Array,
+        alpha: Array,
+        beta: Array,
+        between: Callable[[], None] = lambda: None,
+    ) -> tuple[Array, float]:
+        """As :meth:`Documents.leave_one_out_pass`."""
+        from swiftem.topics.compute.torch import LeftOut
+
+        inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+        floor = np.broadcast_to(beta.T, (beta.shape[1], len(alpha))) * inverse
+        return self._pass(doc_topic, topics, alpha, LeftOut(*map(self._there, (inverse, floor))), between)
+
+    def _pass(
+        self,
+        doc_topic: Array,
+        topics: Array,
+        alpha: Array,
+        left_out: LeftOut | None,
+        between: Callable[[], None],
+    ) -> tuple[Array, float]:
+        """One pass; ``doc_topic`` (D, K) is replaced."""
+        between()
+        passes = self.passes(alpha)
+        found = passes.em(passes.shares(doc_topic), self._there(topics.T), left_out)
+        doc_topic[:] = passes.array(found.doc_topic)
+        return found.by_word.cpu().numpy().T, float(found.log_likelihood)
+
+    def fold_in(
+        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
+    ) -> tuple[Array, Array]:
+        """As :meth:`Documents.fold_in`."""
+        passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
+        start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
+        found = passes.fold(self._there(topics.T), start, max_iter, tol)
+        return passes.array(found.doc_topic), found.log_likelihood.cpu().numpy()
+
+    def _there(self, array: Array) -> Tensor:
+        """Return a copy of an array on the device."""
+        return torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self.device)

@@ -1,0 +1,340 @@
+r"""sem and sem-vr by documents: E-steps that continue from earlier ones, and steps that cost O(batch).
+
+The equations are in ``topics/documents.py``. :class:`PlainDocumentsCompute` is their plain form, for every
+method and iteration by iteration. The lane does the same from the update that a method declares, in compiled
+code. It stores s as centre + scale·u, so that an iteration costs O(words of the batch · K), whatever V is:
+
+- the sE-step :math:`s \leftarrow s + \gamma (S - s)`, where :math:`S = C + \Delta`, is
+  :math:`d \leftarrow (1 - \gamma) d + \gamma \Delta` for the deviation d = s − C = scale·u;
+- sem: C = 0, Δ = mean of the batch's statistics at θ; sem-vr: C = s̄(anchor), Δ = the mean of their
+  differences from those at the anchor. Δ is zero except for the words of the batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swiftem.core.algorithm import Algorithm1, Current, Loop, Task
+from swiftem.core.compute import BLOCK, Compute, Placement
+from swiftem.core.method import Update, declared
+from swiftem.core.schedules import check_step
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Index, Theta
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.documents import FEW, FLUSH, BoundDocuments, DocumentTheta
+
+__all__ = ["DocumentsCompute", "DocumentsLoop", "PlainDocumentsCompute", "RunningCounts"]
+
+LEAST_SCALE = 1e-80
+
+
+class Places(NamedTuple):
+    """``begin`` (D, K): where E-steps begin, (0, K) if that is ``end``; ``end`` (D, K): where they ended."""
+
+    begin: Array
+    end: Array
+
+
+class Running(NamedTuple):
+    """Counts = centre + scale·u, both (V, K); a centre of no rows is zero. ``total`` (K,) is scale·Σ_v u."""
+
+    u: Array
+    scale: float
+    centre: Array
+    total: Array
+
+
+class DocumentSnapshot(NamedTuple):
+    """``running``: the form of the statistics; ``places``: of documents."""
+
+    running: Running
+    places: Places
+
+
+class PlainDocumentsCompute(Compute):
+    r"""E-steps of documents, with a place for each document.
+
+    A document's E-step begins where its last one ended, until there is a full pass. The results of a full
+    pass are compared with later E-steps, which therefore begin where it began, until the next one.
+    Evaluations are E-steps of entries.
+    """
+
+    _model: BoundDocuments
+    _source: Documents | StreamedDocuments
+
+    def __init__(self, model: BoundDocuments, source: Any, placement: Placement = Placement()) -> None:
+        super().__init__(model, source, placement)
+        self.per_pass = max(1, source.n_entries)
+        shape = (source.n, len(model.model.alpha))
+        if source.doc_topic is None or source.doc_topic.shape != shape:
+            source.doc_topic = source.allocate(shape)
+            source.doc_topic[:] = 1.0 / shape[1]
+        self._begin: Array | None = None
+
+    def places(self, index: Index) -> Array:
+        """Return a copy of the places where E-steps of these documents begin, shape (b, K)."""
+        begin = self._source.doc_topic if self._begin is None else self._begin
+        return begin[index]  # type: ignore[index]
+
+    def leave(self, index: Index, places: Array) -> None:
+        """Store the places where E-steps ended."""
+        if self._begin is None:
+            self._source.doc_topic[index] = places  # type: ignore[index]
+
+    def rows(self, batch: Batch, theta: Theta) -> Array:
+        """Return the expected counts of the batch's entries, (m, K)."""
+        found, rows = self._model.fold(batch, theta, self.places(batch.index))
+        self.leave(batch.index, found.doc_topic)
+        self.evaluations += found.evaluations
+        return rows
+
+    def full(self, theta: Theta) -> Array:
+        """Return the mean statistics of all documents, from their current places."""
+        before: Any = self._source.doc_topic
+        after = self._source.allocate(before.shape) if self._begin is None else self._begin
+        after[:] = before
+        s, evaluations = self.sums(theta, after)
+        self._begin, self._source.doc_topic = before, after
+        self.evaluations += evaluations
+        return s
+
+    def sums(self, theta: DocumentTheta, places: Array) -> tuple[Array, int]:
+        """Return mean statistics (V·K,) and evaluations of all documents; ``places`` (D, K) are replaced."""
+        s, evaluations = np.zeros(theta.word_topic.size), 0
+        for batch in self._source.blocks(BLOCK):
+            self._between_blocks()
+            found, rows = self._model.fold(batch, theta, places[batch.index])
+            places[batch.index] = found.doc_topic
+            s += self._statistics(batch, rows, batch.weight / self._source.total_weight)
+            evaluations += found.evaluations
+        return s, evaluations
+
+    def remember(self, theta: Theta) -> tuple[Array, Array]:
+        """Raise ValueError: a memory would have K numbers for each entry."""
+        raise ValueError("method must not remember samples if these are documents: use em, sem or sem-vr.")
+
+    def snapshot(self) -> Places:
+        """Return the places, not copied."""
+        end: Any = self._source.doc_topic
+        return Places(end[:0] if self._begin is None else self._begin, end)
+
+    def restore(self, snapshot: Any) -> None:
+        """Restore the places, of these E-steps or of the lane."""
+        places, end = getattr(snapshot, "places", snapshot), self._source.doc_topic
+        if isinstance(places, Places) and end is not None and places.end.shape == end.shape:
+            end[:] = places.end
+            self._begin = None
+            if places.begin.shape == end.shape:
+                self._begin = self._source.allocate(end.shape)
+                self._begin[:] = places.begin
+
+
+class DocumentsCompute(PlainDocumentsCompute):
+    """The same, by compiled loops in threads."""
+
+    def loop(self, task: Task) -> Loop:
+        """Return iterations whose cost is that of their batch, for sem and sem-vr."""
+        update = declared(task.method)
+        does = (Update(), Update(reference="anchor"))
+        return DocumentsLoop(task, update) if update in does and update is not None else Algorithm1(task)
+
+    def sums(self, theta: DocumentTheta, places: Array) -> tuple[Array, int]:
+        """Return mean statistics (V·K,) and evaluations of all documents; ``places`` (D, K) are replaced."""
+        model, source = self._model.model, self._source
+        counts, evaluations = source.sums(
+            places, theta.word_topic, model.alpha, model.rounds, model.tolerance, self._between_blocks
+        )
+        return counts.ravel() / source.total_weight, evaluations
+
+    def of_batch(self, batch: Documents, numbers: Index, word_topic: Array) -> Array:
+        """Return the sums (U, K) over the documents of a batch for its U words, whose θ is ``word_topic``."""
+        model, places = self._model.model, self.places(numbers)
+        sums, evaluations = batch.sums(places, word_topic, model.alpha, model.rounds, model.tolerance)
+        self.leave(numbers, places)
+        self.evaluations += evaluations
+        return sums
+
+
+class RunningCounts:
+    r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
+
+    deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs O(words of the batch),
+    whatever the size of the vocabulary. The M-step is that of ``topics/documents.py``.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (V, K)
+        Initial counts; not changed.
+    beta : ndarray, shape (1, 1), (1, V) or (K, V)
+        Added to the counts in the M-step.
+    tokens : float
+        T, the sum of counts in the M-step.
+
+    Examples
+    --------
+    >>> running = RunningCounts(np.array([[4.0], [4.0]]), np.zeros((1, 1)), 8.0)
+    >>> running.step(np.array([1]), np.array([[8.0]]), 0.5)
+    True
+    >>> running.counts(), running.topics_at(np.array([1]))
+    (array([[2.],
+           [6.]]), array([[0.75]]))
+    """
+
+    def __init__(self, counts: Array, beta: Array, tokens: float) -> None:
+        self.tokens, self._beta = tokens, np.broadcast_to(beta.T, counts.shape)
+        self._beta_total = np.array(self._beta.sum(axis=0))
+        self._u, self._scale, self._centre = np.array(counts, order="C"), 1.0, np.empty((0, counts.shape[1]))
+        self._centre_total, self._total = np.zeros(counts.shape[1]), counts.sum(axis=0)
+
+    def _totals(self, total: Array) -> tuple[float, Array]:
+        """Return the factor of β, and the topics' totals with it, given those of the deviation."""
+        of_counts = total + self._centre_total
+        strength = float(of_counts.sum()) / self.tokens
+        return strength, of_counts + strength * self._beta_total
+
+    def topics_at(self, words: Index) -> Array:
+        """Return θ of some words, shape (U, K)."""
+        found = np.empty((len(words), self._u.shape[1]))
+        strength, totals = self._totals(self._total)
+        totals[totals <= 0.0] = np.inf
+        if found.size <= FEW:
+            np.multiply(self._u[words], self._scale, out=found)
+            if len(self._centre):
+                found += self._centre[words]
+            np.maximum(found, 0.0, out=found)
+            found += strength * self._beta[words]
+            found /= totals
+            found[found <= FLUSH] = 0.0
+            return found
+        from swiftem.topics.compute.folding_kernels import topics_at
+
+        topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, found)
+        return found
+
+    def step(self, words: Index, change: Array, gamma: float) -> bool:
+        """Make a step with the change (U, K) of these distinct words; return whether it was accepted.
+
+        A step that leaves no tokens, or a topic with a negative total, leaves the domain and is rejected.
+        """
+        after = (1.0 - gamma) * self._total + gamma * change.sum(axis=0)
+        strength, totals = self._totals(after)
+        if not (strength > 0.0 and (totals >= 0.0).all()):
+            return False
+        self._scale *= 1.0 - gamma
+        if self._scale < LEAST_SCALE:
+            self._u *= self._scale
+            self._scale = 1.0
+        factor = gamma / self._scale
+        if change.size <= FEW:
+            self._u[words] += factor * change
+        else:
+            from swiftem.topics.compute.folding_kernels import add_at
+
+            add_at(words, change, factor, self._u)
+        self._total = after
+        return True
+
+    def renew(self, centre: Array) -> None:
+        """Change the centre (V, K), which is not copied; the counts stay the same."""
+        u = self.counts() - centre
+        self._u, self._scale, self._centre = u, 1.0, centre
+        self._centre_total, self._total = centre.sum(axis=0), u.sum(axis=0)
+
+    def counts(self) -> Array:
+        """Return the counts, shape (V, K)."""
+        deviation: Array = self._scale * self._u
+        return deviation + self._centre if len(self._centre) else deviation
+
+    def snapshot(self) -> Running:
+        """Return the internal form of the counts: :meth:`restore` continues with the same bits."""
+        return Running(self._u, self._scale, self._centre, self._total)
+
+    def restore(self, snapshot: Running) -> None:
+        """Restore a snapshot, which is not changed."""
+        self._u, self._scale, self._centre = np.array(snapshot.u, order="C"), snapshot.scale, snapshot.centre
+        self._centre_total, self._total = self._centre.sum(axis=0), snapshot.total
+
+
+class DocumentsLoop:
+    """Iterations whose cost is that of their batch, from a method's update.
+
+    θ of the words of a batch is computed from the running statistics. ``now`` gets θ and s at the end of a
+    stretch, but they are not read back: the end of a stretch changes no bit.
+    """
+
+    def __init__(self, task: Task, update: Update) -> None:
+        self.task, self.update = task, update
+        self.model: BoundDocuments = task.model  # type: ignore[assignment]
+        self.source: Documents | StreamedDocuments = task.source  # type: ignore[assignment]
+        self.compute: DocumentsCompute = task.compute  # type: ignore[assignment]
+        self._stored: Array | None = None  # the s in ``now`` that equals the running statistics
+        self._given: Array | None = None  # θ before the first step, which need not be the M-step of s
+        self._changed = False
+
+    def advance(self, now: Current, stop: int) -> None:
+        """Stochastic EM, iterations ``now.k`` to ``stop`` − 1."""
+        task, method, n = self.task, self.task.method, self.source.n
+        if now.s is not self._stored:
+            self.running, self._stored, self._given = self._fresh(now), now.s, now.theta.word_topic
+        scale = n / (self.source.total_weight * method.batch_size)
+        try:
+            while now.k < stop:
+                task.interrupt.check()
+                gamma = check_step(task.gamma(now.k + 1), now.k + 1)
+                (numbers,) = task.draws.at(now.k)
+                batch: Any = self.source.take(numbers).y
+                words = batch.words
+                if method.renewal(now.k, n) == now.k:
+                    self._renew(now)
+                at = self.running.topics_at(words) if self._given is None else self._given[words]
+                change = self.compute.of_batch(batch, numbers, at)
+                if self.update.reference == "anchor":
+                    change -= self.compute.of_batch(batch, numbers, now.state.anchor.word_topic[words])
+                change *= scale
+                if self.running.step(words, change, gamma):
+                    self._given, self._changed = None, True
+                else:
+                    now.rejected += 1
+                now.k, now.evaluations = now.k + 1, self.compute.evaluations
+        finally:
+            self._store(now)
+
+    def _fresh(self, now: Current) -> RunningCounts:
+        """Return the statistics of ``now``, with the method's centre."""
+        running = RunningCounts(self.model.unpack(now.s), self.model.model.beta, self.model.tokens)
+        if self.update.centre == "anchor":
+            running.renew(self.model.unpack(now.state.centre))
+        return running
+
+    def _renew(self, now: Current) -> None:
+        """Set the anchor to θ, and the centre to its full pass."""
+        self._store(now)
+        now.state = now.state._replace(anchor=now.theta, centre=self.compute.full(now.theta))
+        self.running.renew(self.model.unpack(now.state.centre))
+
+    def _store(self, now: Current) -> None:
+        """Put s and θ into ``now``."""
+        if self._changed:
+            now.s = self._stored = self.running.counts().ravel()
+            now.theta, now.is_m_step, self._changed = self.model.m_step(now.s), True, False
+
+    def snapshot(self) -> DocumentSnapshot | Places:
+        """Return the form of the statistics, and the places: not copied, as a lane ends with its run."""
+        places = self.compute.snapshot()
+        return places if self._stored is None else DocumentSnapshot(self.running.snapshot(), places)
+
+    def restore(self, snapshot: Any, now: Current) -> None:
+        """Restore a snapshot of this lane, if it belongs to ``now``."""
+        self.compute.restore(snapshot)
+        running = self._fresh(now)
+        held, fresh = getattr(snapshot, "running", None), running.snapshot()
+        if isinstance(held, Running) and [np.shape(a) for a in held] == [np.shape(a) for a in fresh]:
+            running.restore(held)
+            same_centre = np.array_equal(held.centre, fresh.centre)
+            if same_centre and np.array_equal(running.counts().ravel(), now.s):
+                self.running, self._stored, self._given = running, now.s, now.theta.word_topic
+                if now.is_m_step and now.k > now.rejected:
+                    self._given = None

@@ -1,0 +1,44 @@
+"""The steps of a block's E-step by themselves."""
+
+import numba
+import numpy as np
+import pytest
+
+from swiftem.kernels import softmax
+
+
+def call(helper, *arguments):
+    """Call a helper as kernels do: by itself it is not compiled to the end."""
+    numba.njit(lambda *given: helper(*given))(*arguments)
+
+
+def test_a_helper_is_called_by_kernels_only():
+    """Also after a kernel was compiled that calls it."""
+    for _ in range(2):
+        with pytest.raises(TypeError, match="exponentiate is a helper, to be called by kernels"):
+            softmax.exponentiate(np.zeros(3))
+        call(softmax.exponentiate, np.zeros(3))
+
+
+def test_exponentials_over_their_whole_range():
+    x = np.concatenate([-np.geomspace(1e-300, 100, 5000), np.linspace(-100, 0, 5001), [0.0, -0.0]])
+    for size in (1, 7, 512, 513, len(x)):
+        values = x[:size].copy()
+        call(softmax.exponentiate, values)
+        np.testing.assert_allclose(values, np.exp(x[:size]), rtol=5e-16)
+
+
+def test_logits_far_below_the_largest_are_cut_off():
+    logits = np.array([[0.0, -1e6, 5.0], [-3.0, -3.0, -np.inf]])
+    largest = np.empty(2)
+    call(softmax.shift, logits, np.array([1.0, 0.0, 0.0]), largest)
+    np.testing.assert_array_equal(largest, [5.0, -2.0])
+    np.testing.assert_array_equal(logits, [[-4.0, -100.0, 0.0], [0.0, -1.0, -100.0]])
+
+
+def test_dust_is_set_to_zero():
+    rows = np.array([[1.0, 1e-40, 1e-19], [2.0, 2.0, 1e-30]])
+    totals = np.empty(2)
+    call(softmax.normalise, rows, totals)
+    np.testing.assert_allclose(rows, [[1.0, 0.0, 1e-19], [0.5, 0.5, 0.0]])
+    np.testing.assert_allclose(totals, [1.0, 4.0])

@@ -1,0 +1,321 @@
+"""Positive amounts, counts of successes and directions: units, extreme parameters, bad input, whole fits."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import swiftem
+from swiftem import methods, models
+from swiftem.data import ArraySource
+from swiftem.families import read_family
+from swiftem.mixture.families.binomial import Binomial
+from swiftem.mixture.families.gamma import Gamma
+from swiftem.mixture.families.shape_equation import solve_shape
+from swiftem.mixture.families.von_mises_fisher import (
+    VonMisesFisher,
+    bessel_ratio,
+    log_bessel,
+    solve_concentration,
+)
+
+
+def amounts(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.random((n, 1)) < 0.4
+    return rng.gamma(4.0, np.where(kind, [[1.0, 30.0]], [[20.0, 2.0]])), kind[:, 0]
+
+
+def directions(n=2000, d=5, kappa=40.0, seed=0):
+    rng = np.random.default_rng(seed)
+    params = {"directions": np.eye(2, d), "concentrations": np.full(2, kappa)}
+    labels = (rng.random(n) < 0.4).astype(int)
+    return VonMisesFisher().draw(params, labels, rng), labels
+
+
+def agreement(found, kind):
+    same = np.mean(found == kind)
+    return max(same, 1.0 - same)
+
+
+@pytest.mark.parametrize("method", ["auto", *methods.METHODS])
+@pytest.mark.parametrize("name", ["exponential", "gamma", "inverse-gaussian", "log-normal"])
+def test_fits_of_amounts(name, method):
+    X, kind = amounts()
+    mixture = swiftem.Mixture(2, family=name, method=method, random_state=0).fit(X)
+    assert agreement(mixture.predict(X), kind) > 0.95
+    again = mixture.sample(500)[0]
+    assert np.isfinite(mixture.score(again))
+
+
+@pytest.mark.parametrize("method", ["auto", *methods.METHODS])
+def test_fits_of_directions(method):
+    X, kind = directions()
+    mixture = swiftem.Mixture(2, family="von-mises-fisher", method=method, random_state=0).fit(X)
+    assert agreement(mixture.predict(X), kind) > 0.99
+    assert np.allclose(mixture.params_["concentrations"], 40.0, rtol=0.15)
+
+
+@pytest.mark.parametrize("method", ["auto", *methods.METHODS])
+def test_fits_of_successes(method):
+    rng = np.random.default_rng(0)
+    kind = rng.random(2000) < 0.4
+    X = rng.binomial([5, 20], np.where(kind[:, None], [[0.2, 0.7]], [[0.6, 0.3]]))
+    family = Binomial(trials=(5, 20))
+    mixture = swiftem.Mixture(2, family=family, method=method, random_state=0).fit(X)
+    assert agreement(mixture.predict(X), kind) > 0.9
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+@pytest.mark.parametrize("name", ["exponential", "gamma", "inverse-gaussian", "log-normal"])
+def test_units_change_nothing(name, unit):
+    X, _ = amounts()
+    fits = [swiftem.Mixture(2, family=name, random_state=0).fit(rows) for rows in (X, X * [[unit, 1.0]])]
+    there, here = fits[0].predict_proba(X), fits[1].predict_proba(X * [[unit, 1.0]])
+    assert np.allclose(there, here, atol=1e-6)
+    assert fits[1].score(X * [[unit, 1.0]]) == pytest.approx(fits[0].score(X) - np.log(unit), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "exponential",
+        "gamma",
+        "inverse-gaussian",
+        "log-normal",
+        Gamma(floor=1e-3),
+        "binomial(trials=2000)",
+        "von-mises-fisher",
+    ],
+    ids=str,
+)
+def test_files_of_models(tmp_path, family):
+    X = directions()[0] if family == "von-mises-fisher" else amounts()[0]
+    X = np.ceil(X) if family == "binomial(trials=2000)" else X
+    mixture = swiftem.Mixture(2, family=family, random_state=0).fit(X)
+    mixture.save(tmp_path / "a.model")
+    loaded = swiftem.Mixture.load(tmp_path / "a.model")
+    assert loaded.family_ == mixture.family_
+    assert np.array_equal(loaded.predict_proba(X), mixture.predict_proba(X))
+    loaded.partial_fit(X[:500])
+
+
+def test_shapes_of_gamma_distributions():
+    a = np.array([1e-3, 0.1, 1.0, 49.0, 51.0, 1e3, 1e6])
+    from scipy.special import psi
+
+    target = np.log(a) - psi(a)
+    assert np.allclose(solve_shape(target)[:5], a[:5], rtol=1e-12)
+    large = a[4:]
+    series = 0.5 / large + 1 / (12 * large**2) - 1 / (120 * large**4)
+    assert np.allclose(solve_shape(series), large, rtol=1e-11)
+
+
+def test_a_gamma_component_on_one_value_has_the_floors_shape():
+    y = np.concatenate([np.full(300, 2.0), np.random.default_rng(0).gamma(3.0, 5.0, 300)])[:, None]
+    family = models.MixtureModel(1, "gamma").learnt(ArraySource(y)).kind
+    found = family.m_step(np.ones(1), family.features(y[:1]))
+    most = 1.0 / (1e-6 * family.variation[0])
+    assert found["shapes"][0, 0] == pytest.approx(most, rel=1e-3)
+    assert found["shapes"][0, 0] / found["rates"][0, 0] == pytest.approx(2.0, rel=1e-12)
+    mixture = swiftem.Mixture(2, family="gamma", random_state=0, init_params="kmeans")
+    assert np.isfinite(mixture.fit(y).score(y))
+    assert mixture.params_["shapes"].max() < 1.01 * most
+
+
+def inverse_gaussians(seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.random((3000, 1)) < 0.3
+    return rng.wald(
+        np.where(kind, [[1.0, 300.0]], [[2.0, 90.0]]), np.where(kind, [[4.0, 900.0]], [[50.0, 30.0]])
+    )
+
+
+def test_em_of_inverse_gaussians_by_hand():
+    """Twenty iterations of the plainest EM, from the means of y and 1 / y, with SciPy's density."""
+    y = inverse_gaussians()
+    weights, means, shapes = (
+        np.array([0.5, 0.5]),
+        np.array([[1.5, 200.0], [2.5, 80.0]]),
+        np.full((2, 2), 40.0),
+    )
+    model = models.MixtureModel(2, "inverse-gaussian", smoothing=0.0)
+    theta = model.theta(weights=weights, means=means, shapes=shapes)
+    for _ in range(20):
+        joint = np.log(weights) + np.stack(
+            [
+                stats.invgauss.logpdf(y, mean / shape, scale=shape).sum(axis=1)
+                for mean, shape in zip(means, shapes, strict=True)
+            ],
+            axis=1,
+        )
+        r = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+        count = r.sum(axis=0)[:, None]
+        weights, means = r.mean(axis=0), r.T @ y / count
+        shapes = 1.0 / (r.T @ (1.0 / y) / count - 1.0 / means)
+    found = swiftem.run(model, y, methods.EM(), theta0=theta, n_iter=20).theta
+    for ours, theirs in (
+        (found.weights, weights),
+        (found.params["means"], means),
+        (found.params["shapes"], shapes),
+    ):
+        assert np.allclose(ours, theirs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e8])
+def test_an_offset_costs_inverse_gaussians_no_digits(offset):
+    """Far from zero they are normal: means and variances are those of the rows, to all their digits."""
+    y = offset + np.random.default_rng(0).normal(size=(2000, 1))
+    mixture = swiftem.Mixture(1, family="inverse-gaussian", smoothing=0.0).fit(y)
+    (mean,), (shape,) = mixture.params_["means"], mixture.params_["shapes"]
+    assert mean - offset == pytest.approx((y - offset).mean(), rel=1e-6)
+    exact = ((y - mean) ** 2 / y).mean() * mean  # mean³ / shape, in terms that do not cancel
+    assert mean**3 / shape == pytest.approx(exact, rel=1e-6)
+    density = stats.norm.logpdf(y, mean, np.sqrt(exact)).mean()
+    assert mixture.score(y) == pytest.approx(density, abs=3.0 / offset)
+
+
+@pytest.mark.parametrize("small", [1e-50, 1e-150])
+def test_tiny_amounts_of_inverse_gaussians(small):
+    y = inverse_gaussians()[:500, :1].copy()
+    y[0] = small
+    one = swiftem.Mixture(1, family="inverse-gaussian", smoothing=0.0).fit(y)
+    shape = 1.0 / (np.mean(1.0 / y) - 1.0 / y.mean())
+    np.testing.assert_allclose(one.params_["shapes"][0, 0], shape, rtol=1e-12)
+    assert one.score(y) == pytest.approx(
+        float(stats.invgauss.logpdf(y / shape, y.mean() / shape).mean() - np.log(shape)), rel=1e-6
+    )
+    two = swiftem.Mixture(2, family="inverse-gaussian", random_state=0).fit(y)
+    assert np.isfinite(two.score(y))
+    assert np.isfinite(two.predict_proba(y)).all()
+
+
+def test_an_inverse_gaussian_component_on_one_value_has_the_floors_shape():
+    y = np.concatenate([np.full(300, 2.0), inverse_gaussians()[:300, 1]])[:, None]
+    family = models.MixtureModel(1, "inverse-gaussian").learnt(ArraySource(y)).kind
+    found = family.m_step(np.ones(1), family.features(y[:1]))
+    most = family.scale[0] / (1e-6 * family.variation[0])
+    assert found["shapes"][0, 0] == pytest.approx(most, rel=1e-12)
+    assert found["means"][0, 0] == pytest.approx(2.0, rel=1e-12)
+    mixture = swiftem.Mixture(2, family="inverse-gaussian", smoothing=0, random_state=0, init_params="kmeans")
+    assert np.isfinite(mixture.fit(y).score(y))
+    assert mixture.params_["shapes"].max() < 1.01 * most
+
+
+def test_statistics_that_no_amounts_have_are_outside_the_domain():
+    family = models.MixtureModel(1, "inverse-gaussian").learnt(ArraySource(inverse_gaussians()[:, :1])).kind
+    assert family.m_step(np.ones(1), np.array([[0.5, 1.0]])) is not None
+    assert family.m_step(np.ones(1), np.array([[0.5, 0.1]])) is None  # a negative variance
+    assert family.m_step(np.ones(1), np.array([[-1.0, 4.0]])) is None  # a mean of zero
+    assert family.m_step(np.ones(1), np.array([[np.nan, 1.0]])) is None
+
+
+@pytest.mark.parametrize("d", [2, 3, 128, 1000])
+@pytest.mark.parametrize("kappa", [1e-6, 0.01, 1.0, 50.0, 1e3, 1e5])
+def test_concentrations_solve_their_equation(d, kappa):
+    r = bessel_ratio(0.5 * d - 1.0, np.array([kappa]))
+    assert solve_concentration(r, d, 1e9)[0] == pytest.approx(kappa, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("d", "kappa"), [(128, 0.5), (128, 500.0), (128, 1e5), (3, 1e4), (1000, 0.1), (2, 3.0)]
+)
+def test_densities_of_directions_of_many_columns(d, kappa):
+    mu = np.eye(1, d)[0]
+    rng = np.random.default_rng(0)
+    y = VonMisesFisher().draw(
+        {"directions": mu[None], "concentrations": np.array([kappa])}, np.zeros(50, int), rng
+    )
+    phi, constant = VonMisesFisher().natural({"directions": mu[None], "concentrations": np.array([kappa])})
+    expected = stats.vonmises_fisher.logpdf(y, mu, kappa) if d < 1000 else None
+    found = y @ phi[0] + constant[0]
+    if expected is not None:
+        assert np.allclose(found, expected, rtol=1e-10)
+    cosine = (y @ mu).mean()
+    assert cosine == pytest.approx(bessel_ratio(0.5 * d - 1.0, np.array([kappa]))[0], abs=4 / np.sqrt(50 * d))
+
+
+def test_uniform_directions():
+    """Without concentration the density is one over the area of the sphere."""
+    area = 4.0 * np.pi
+    family = VonMisesFisher()
+    params = family.m_step(np.ones(1), np.zeros((1, 3)))
+    assert params["concentrations"][0] == 0.0
+    phi, constant = family.natural(params)
+    assert not phi.any()
+    assert constant[0] == pytest.approx(-np.log(area), rel=1e-14)
+    assert log_bessel(63.0, np.zeros(1))[0] == pytest.approx(-63 * np.log(2) - 201.00931639928152, rel=1e-12)
+
+
+def test_means_of_directions_longer_than_one_are_outside_the_domain():
+    family = VonMisesFisher()
+    assert family.m_step(np.ones(1), np.array([[0.8, 0.7, 0.0]])) is None
+    capped = family.m_step(np.ones(1), np.array([[0.0, 1.0, 0.0]]))
+    assert capped["concentrations"][0] == 1e6
+
+
+def test_directions_in_single_precision():
+    X, kind = directions(d=16)
+    mixture = swiftem.Mixture(2, family="von-mises-fisher", random_state=0).fit(X.astype(np.float32))
+    assert mixture.params_["directions"].dtype == np.float32
+    assert agreement(mixture.predict(X.astype(np.float32)), kind) > 0.99
+
+
+def test_blocks_of_amounts_and_answers():
+    X, kind = amounts()
+    rng = np.random.default_rng(1)
+    rows = np.column_stack([X, rng.binomial(8, np.where(kind, 0.2, 0.7))])
+    given = {"gamma": [1], "log-normal": [0], "binomial(trials=8)": [2]}
+    mixture = swiftem.Mixture(2, family=given, random_state=0).fit(rows)
+    assert set(mixture.params_) == {"gamma", "log-normal", "binomial"}
+    assert agreement(mixture.predict(rows), kind) > 0.95
+    rows[5, 2] = 9
+    with pytest.raises(ValueError, match=r"counts from 0 to 8 \(trials\) in column 2, got 9 in row 5"):
+        mixture.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: Binomial(trials=0), "trials must be at least 1, got 0"),
+        (lambda: Binomial(trials=(3, 2.5)), "trials must be an integer, got 2.5"),
+        (lambda: read_family("binomial(trials)"), r"family must be of the form name\(option=value\)"),
+        (lambda: read_family("gamma(flour=1)"), "options of 'gamma', which are: floor.*; got 'flour'"),
+        (lambda: Gamma(floor=-1.0), "floor must be finite and at least 0"),
+        (
+            lambda: models.MixtureModel(1, "gamma").theta(shapes=[[0.0]], rates=[[1.0]]),
+            "shapes must be positive",
+        ),
+        (lambda: models.MixtureModel(1, "exponential").theta(rates=[[0.0]]), "rates must be positive"),
+        (
+            lambda: models.MixtureModel(1, "von-mises-fisher").theta(
+                directions=[[1.0, 1.0]], concentrations=[1.0]
+            ),
+            "directions must be of unit length",
+        ),
+        (
+            lambda: swiftem.Mixture(1, family="exponential").fit([[1.0, 0.0], [2.0, 0.0]]),
+            r"positive values in every column, got only zeros in one \(family 'exponential'\): leave it out",
+        ),
+        (
+            lambda: swiftem.Mixture(1, family=Binomial(trials=(3, 4, 5))).fit([[1, 2], [2, 3]]),
+            r"trials must be one number or one per column \(2\), got 3",
+        ),
+        (
+            lambda: swiftem.Mixture.from_parameters(
+                [1.0], {"probabilities": [[0.5]]}, family="binomial"
+            ).score([[1]]),
+            "trials must be given",
+        ),
+    ],
+)
+def test_what_cannot_be(call, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("lognormal", "log-normal"), ("vonmises-fisher", "von-mises-fisher"), ("student_t", "student-t")],
+)
+def test_hyphens_may_be_omitted(written, name):
+    assert read_family(written).name == name

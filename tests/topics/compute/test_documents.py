@@ -1,0 +1,256 @@
+"""Documents through Algorithm 1: the lane against plain NumPy, and what both are to do."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import swiftem
+import swiftem.topics.compute.streamed as streamed
+from swiftem.data import CsrDocuments
+from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
+from swiftem.schedules import power
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.documents import DocumentExpectation, DocumentLane, Places
+from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.documents import DocumentModel, DocumentTheta, m_step
+
+ALPHA, BETA = np.full(3, 0.1), np.full((1, 1), 0.05)
+MODEL = DocumentModel(ALPHA, BETA)
+METHODS = {
+    "sem": OnlineEM(step_size=power(1.0, 0.7, 3.0), batch_size=7),
+    "sem-vr": VarianceReducedEM(step_size=0.3, batch_size=7),
+    "sem-vr, short epochs": VarianceReducedEM(step_size=0.3, batch_size=5, epoch_length=4),
+}
+
+
+def counts(n=120, n_words=40):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(n_words, 0.2), size=3)
+    return sp.csr_array(np.array([rng.multinomial(n, topics[n % 3]) for n in rng.integers(0, 40, n)], float))
+
+
+def corpus(kind="weighted"):
+    weight = np.random.default_rng(1).random(120) + 0.5
+    if kind == "streamed":
+        return StreamedDocuments(CsrDocuments(counts()), weight)
+    return Documents(counts(), weight if kind == "weighted" else None)
+
+
+def theta0(seed=0):
+    return DocumentTheta(np.random.default_rng(seed).dirichlet(np.ones(40), size=3).T.copy())
+
+
+def s0(documents, seed=0):
+    return (theta0(seed).word_topic * (documents.total / documents.total_weight / 3)).ravel()
+
+
+def follow(documents, method, model=MODEL, **options):
+    """Return s and θ after each of 60 iterations, and the result."""
+    path = []
+    options = {"s0": s0(documents), "n_iter": 60, "seed": 2, "record_every": 1} | options
+    result = swiftem.run(
+        model, documents, method, **options, callback=lambda at: path.append((at.s, at.theta.word_topic))
+    )
+    return path, result
+
+
+@pytest.mark.parametrize("kind", ["plain", "weighted", "streamed"])
+@pytest.mark.parametrize("name", METHODS)
+def test_the_lane_goes_where_the_reference_goes(name, kind, monkeypatch):
+    monkeypatch.setattr(streamed, "BLOCK", 50)
+    one, two = corpus(kind), corpus(kind)
+    (path, fast), (expected, plain) = (
+        follow(documents, METHODS[name], kernels=kernels)
+        for documents, kernels in ((one, "auto"), (two, "reference"))
+    )
+    assert len(path) == len(expected) == 61
+    for (s, theta), (s_expected, theta_expected) in zip(path, expected, strict=True):
+        np.testing.assert_allclose(s, s_expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(theta, theta_expected, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(one.doc_topic, two.doc_topic, rtol=1e-9, atol=1e-15)
+    assert fast.passes == plain.passes
+    assert np.abs(one.doc_topic - 1 / 3).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "beta", [np.zeros((1, 1)), np.random.default_rng(3).random((3, 40))], ids=["none", "each its own"]
+)
+@pytest.mark.parametrize("name", METHODS)
+def test_other_priors(name, beta):
+    found = [
+        follow(corpus(), METHODS[name], DocumentModel(ALPHA, beta), kernels=kernels)[1].theta.word_topic
+        for kernels in ("auto", "reference")
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+def test_steps_out_of_the_domain_are_rejected(kernels):
+    """Half of the documents are empty: a batch of one leaves nothing at a step of one."""
+    X = counts().toarray()
+    X[::2] = 0.0
+    documents = Documents(sp.csr_array(X))
+    _, result = follow(documents, OnlineEM(step_size=1.0), kernels=kernels, draws=np.arange(60))
+    assert result.rejected == int((X[:60].sum(axis=1) == 0).sum()) >= 30
+    assert result.n_iter == 60
+
+
+def test_differences_that_take_a_topic_below_nothing():
+    """Batches of one document, corrected 120 times, and no β: both ways reject the same steps."""
+    method = VarianceReducedEM(step_size=0.9, batch_size=1)
+    model = DocumentModel(np.full(3, 1e-3), np.zeros((1, 1)))
+    found = [follow(corpus(), method, model, kernels=kernels)[1] for kernels in ("auto", "reference")]
+    assert found[0].rejected == found[1].rejected > 0
+    np.testing.assert_allclose(found[0].s, found[1].s, rtol=1e-6, atol=1e-9)
+
+
+def test_theta_that_is_no_m_step_counts_until_the_first_step():
+    found = [
+        follow(corpus(), METHODS["sem"], kernels=kernels, theta0=theta0(5), n_iter=3)[0]
+        for kernels in ("auto", "reference")
+    ]
+    for fast, plain in zip(*found, strict=True):
+        np.testing.assert_allclose(fast[0], plain[0], rtol=1e-9, atol=1e-12)
+    other = follow(corpus(), METHODS["sem"], n_iter=3)[0]
+    assert np.abs(other[1][0] - found[0][1][0]).max() > 1e-3
+
+
+def test_the_whole_corpus_as_a_batch_is_a_full_e_step():
+    documents = corpus()
+    word_topic = theta0().word_topic
+    expected, evaluations = documents.sums(np.full((120, 3), 1 / 3), word_topic, ALPHA, 5, 1e-2)
+    for kind, times in ((OnlineEM, 1), (VarianceReducedEM, 3)):
+        documents.doc_topic = None
+        method = kind(step_size=1.0, batch_size=120)
+        _, result = follow(documents, method, theta0=theta0(), n_iter=1)
+        np.testing.assert_allclose(result.s * documents.total_weight, expected.ravel(), rtol=1e-9, atol=1e-9)
+        assert result.passes == times * evaluations / documents.n_entries
+
+
+def test_the_correction_of_sem_vr_has_the_right_mean():
+    """Over the batches of one permutation, the mean of the proxies is the full E-step at the same topics."""
+    documents, method = corpus(), VarianceReducedEM(batch_size=12)
+    e_step = DocumentExpectation(MODEL.bind(documents), documents)
+    anchor, now, total = theta0(), theta0(1), 0.0
+    state = method.init(anchor, s0(documents), None)._replace(centre=e_step.full(anchor))
+    for numbers in np.random.default_rng(1).permutation(120).reshape(10, 12):
+        total += method.proxy(1, now, (numbers,), state, e_step)[0] / 10
+    expected = documents.sums(np.full((120, 3), 1 / 3), now.word_topic, ALPHA, 5, 1e-2)[0]
+    np.testing.assert_allclose(total * documents.total_weight, expected.ravel(), rtol=1e-9, atol=1e-9)
+
+
+def test_lengths_of_documents_leave_topics_alone():
+    """One document a batch and a step of one: θ is that of its words, with β for all tokens of the corpus."""
+    X = sp.csr_array(np.array([[30.0, 10.0], [3.0, 1.0]]))
+    for draw in (0, 1):
+        documents = Documents(X)
+        model = DocumentModel(np.ones(1), np.full((1, 1), 2.0))
+        result = swiftem.run(
+            model, documents, OnlineEM(step_size=1.0), s0=np.ones(2), n_iter=1, draws=[draw], seed=0
+        )
+        np.testing.assert_allclose(result.theta.word_topic[:, 0], [35 / 48, 13 / 48], rtol=1e-12)
+        np.testing.assert_allclose(model.bind(documents).counts(result.s), [[33, 11]], rtol=1e-12)
+
+
+def test_sem_vr_keeps_the_number_of_tokens():
+    documents = corpus()
+    _, result = follow(documents, METHODS["sem-vr"])
+    assert result.s.sum() * documents.total_weight == pytest.approx(documents.total, rel=1e-9)
+    np.testing.assert_allclose(documents.doc_topic.sum(axis=1), 1.0)
+
+
+def test_sem_vr_rests_where_em_does():
+    documents, topics, shares = corpus(), theta0().word_topic.T, np.full((120, 3), 1 / 3)
+    for _ in range(3000):
+        by_topic, _ = documents.em_pass(shares, topics, ALPHA)
+        topics = m_step(by_topic, BETA)
+    documents.doc_topic = shares
+    method = VarianceReducedEM(step_size=0.1, batch_size=10)
+    start = (by_topic.T / documents.total_weight).ravel()
+    _, result = follow(documents, method, s0=start, n_iter=36)
+    np.testing.assert_allclose(result.theta.word_topic.T, topics, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_in_two_parts_is_one_run(name, kernels):
+    one, two, method = corpus(), corpus(), METHODS[name]
+    _, whole = follow(one, method, kernels=kernels, record_every=17)
+    _, half = follow(two, method, kernels=kernels, n_iter=23)
+    _, rest = follow(
+        corpus(),
+        method,
+        kernels=kernels,
+        theta0=half.theta,
+        s0=half.s,
+        state=half.state,
+        n_iter=37,
+        seed=None,
+    )
+    np.testing.assert_array_equal(whole.s, rest.s)
+    np.testing.assert_array_equal(whole.theta.word_topic, rest.theta.word_topic)
+    assert (whole.passes, whole.rejected) == (rest.passes, rest.rejected)
+
+
+def test_statistics_of_another_run_are_not_gone_on_from():
+    """A state that was put together: the lane takes s as it is given, not as it held it."""
+    method = METHODS["sem-vr"]
+    _, half = follow(corpus(), method, n_iter=23)
+    found = [
+        follow(corpus(), method, kernels=kernels, theta0=half.theta, s0=2.0 * half.s, state=half.state,
+               n_iter=9, seed=None)[1].s
+        for kernels in ("auto", "reference")
+    ]  # fmt: skip
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
+
+
+def test_ctrl_c_in_a_full_pass_leaves_places_as_they_were(monkeypatch):
+    documents, method = corpus(), METHODS["sem-vr"]
+    _, whole = follow(corpus(), method)
+    real, calls = Documents.sums, []
+
+    def sums(self, *arguments):
+        if self is documents:
+            calls.append(self.doc_topic.copy())
+            if len(calls) == 2:
+                arguments[0][:50] = 0.0
+                raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Documents, "sums", sums)
+    _, broken = follow(documents, method)
+    assert (broken.status, broken.n_iter) == ("interrupted", 18)
+    np.testing.assert_array_equal(documents.doc_topic, calls[1])
+    _, rest = follow(
+        documents, method, theta0=broken.theta, s0=broken.s, state=broken.state, n_iter=42, seed=None
+    )
+    np.testing.assert_array_equal(rest.s, whole.s)
+
+
+def test_a_method_of_ones_own_goes_iteration_by_iteration(monkeypatch):
+    class Own(OnlineEM):
+        def proxy(self, k, theta, draws, state, e_step):
+            return super().proxy(k, theta, draws, state, e_step)
+
+    _, expected = follow(corpus(), METHODS["sem"])
+    monkeypatch.setattr(DocumentLane, "advance", lambda *_: pytest.fail("not declared"))
+    _, result = follow(corpus(), Own(step_size=power(1.0, 0.7, 3.0), batch_size=7))
+    np.testing.assert_allclose(result.s, expected.s, rtol=1e-9, atol=1e-12)
+    assert isinstance(result.state.loop, Places)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="must not remember samples if these are documents"):
+        follow(corpus(), FastIncrementalEM())
+    with pytest.raises(TypeError, match="data must be documents"):
+        swiftem.run(MODEL, np.zeros((4, 2)), OnlineEM(), n_iter=1)
+    with pytest.raises(ValueError, match=r"theta0 must be a DocumentTheta of shape \(40, 3\)"):
+        follow(corpus(), OnlineEM(), theta0=DocumentTheta(np.ones((3, 40))))
+
+
+def test_the_objective_falls():
+    documents = corpus()
+    start = theta0()
+    result = swiftem.run(MODEL, documents, METHODS["sem-vr"], theta0=start, n_iter=60, seed=0)
+    before, after = (swiftem.objective(MODEL, documents, theta) for theta in (start, result.theta))
+    assert after < before - 1.0

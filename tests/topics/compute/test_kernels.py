@@ -1,0 +1,421 @@
+"""The compiled loops over documents do what the plain ones do, and never more slowly for small numbers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import assert_close
+from swiftem.engine.reference import plsa_documents as plain
+
+import swiftem
+from swiftem import methods, models
+from swiftem.kernels.threads import get_threads, set_threads
+from swiftem.kernels.vector import padded
+from swiftem.topics.compute import folding_kernels as compiled
+from swiftem.topics.compute.corpus import Documents, Spare
+from swiftem.topics.compute.corpus import table_of as table_of_words
+from swiftem.topics.compute.passes_kernels import ROOM, Entries
+from swiftem.topics.documents import m_step
+
+
+def corpus(n_documents=30, n_words=12, n_topics=3, seed=0, density=0.4):
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(2.0, (n_documents, n_words)) * (rng.random((n_documents, n_words)) < density)
+    topics = rng.dirichlet(np.full(n_words, 0.5), size=n_topics)
+    documents = rng.dirichlet(np.ones(n_topics), size=n_documents)
+    return sp.csr_array(counts.astype(float)), documents, topics, rng.random(n_topics), np.ones(n_documents)
+
+
+def empty_documents():
+    X, documents, topics, alpha, weight = corpus()
+    X = X.toarray()
+    X[[0, 7, 8, 29]] = 0.0
+    return sp.csr_array(X), documents, topics, alpha, weight
+
+
+def zero_probabilities():
+    X, documents, topics, _, weight = corpus()
+    topics[:, 4] = 0.0  # a word that no topic has
+    topics[1, :6] = 0.0
+    documents[3] = [0.0, 1.0, 0.0]
+    return X, documents, topics, np.zeros(3), weight
+
+
+def fractional():
+    X, documents, topics, alpha, weight = corpus()
+    X.data *= np.random.default_rng(1).random(len(X.data))
+    return X, documents, topics, alpha, weight
+
+
+def weights():
+    X, documents, topics, alpha, _ = corpus()
+    return X, documents, topics, alpha, np.random.default_rng(1).random(30) * 3
+
+
+def long_document():
+    X, documents, topics, alpha, weight = corpus(3, 700, 5, density=1.0)
+    X = X.toarray()
+    X[1] = np.random.default_rng(1).multinomial(100_000, np.full(700, 1 / 700))
+    return sp.csr_array(X), documents, topics, alpha, weight
+
+
+def small_numbers():
+    X, documents, topics, _, weight = corpus()
+    topics[0, :5], documents[:, 0] = 1e-99, 1e-59
+    return X, documents, topics, np.full(3, 1e-300), weight
+
+
+CASES = {
+    "plain": corpus,
+    "empty documents": empty_documents,
+    "one word": lambda: corpus(10, 1, 3, density=1.0),
+    "one topic": lambda: corpus(10, 6, 1),
+    "one document": lambda: corpus(1, 20, 4),
+    "many topics": lambda: corpus(8, 9, 67),
+    "zero probabilities": zero_probabilities,
+    "fractional counts": fractional,
+    "weights": weights,
+    "a long document": long_document,
+    "small numbers": small_numbers,
+}
+
+
+@pytest.fixture(params=CASES, ids=list(CASES))
+def case(request):
+    return CASES[request.param]()
+
+
+def entries(X):
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+
+
+def table_of(word_topic, dtype=np.float64):
+    """Return words of topics as compiled loops want them: rows of whole cache lines."""
+    table = padded(*word_topic.shape, dtype)
+    table[:, : word_topic.shape[1]] = word_topic
+    return table
+
+
+def test_a_pass_is_that_of_the_reference(case):
+    X, documents, topics, alpha, weight = case
+    word_topic = np.ascontiguousarray(topics.T)
+    expected, by_word, value = plain.pass_over(*entries(X), weight, documents, word_topic, alpha)
+    found = documents.copy()
+    counts, got = Documents(X, weight).em_pass(found, topics, alpha)
+    assert_close(found, expected)
+    assert_close(counts.T, by_word)
+    assert got == pytest.approx(value, rel=1e-12)
+
+
+def leave_one_out(X, documents, topics, alpha, weight, by_word=False, dtype=np.float64):
+    """Return the results of the plain and of the compiled pass that leaves one out."""
+    rng = np.random.default_rng(2)
+    word_topic, totals = np.ascontiguousarray(topics.T), 5.0 + 20.0 * rng.random(topics.shape[0])
+    beta = rng.random(topics.shape if by_word else (1, 1)) * 0.3
+    expected = plain.leave_one_out_pass(
+        *entries(X), weight, documents, word_topic, totals, alpha, np.broadcast_to(beta.T, word_topic.shape)
+    )
+    found = documents.copy()
+    counts, got = Documents(X, weight, dtype).leave_one_out_pass(found, topics, totals, alpha, beta)
+    return expected, (found, counts.T, got)
+
+
+@pytest.mark.parametrize("by_word", [False, True])
+def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, by_word):
+    X, *_, weight = case
+    (expected, sums_expected, value), (found, sums, got) = leave_one_out(*case, by_word)
+    assert_close(found, expected)
+    assert_close(sums, sums_expected)
+    assert got == pytest.approx(value, rel=1e-12)
+    assert sums.sum() == pytest.approx(weight @ np.asarray(X.sum(axis=1)).ravel(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("n_topics", "dtype"), [(16, np.float32), (20, np.float32), (40, np.float32), (64, np.float32), (9, np.float64), (24, np.float64), (32, np.float64), (64, np.float64), (65, np.float64), (129, np.float64), (130, np.float32), (260, np.float32)])  # fmt: skip # noqa: E501
+def test_blocks_of_entries_and_lines_of_topics(n_topics, dtype):
+    """Documents of one entry to three more than two blocks, with 16, 8 or 4 entries in work."""
+    rng = np.random.default_rng(0)
+    X = (np.arange(40) <= np.arange(35)[:, None]) * rng.integers(1, 4, size=(35, 40))
+    documents, topics = rng.dirichlet(np.ones(n_topics), size=35), rng.dirichlet(np.ones(40), size=n_topics)
+    given = sp.csr_array(X.astype(float)), documents, topics, rng.random(n_topics), rng.random(35) * 2
+    word_topic, close = np.ascontiguousarray(topics.T), 1e-12 if dtype is np.float64 else 3e-6
+    found = documents.copy()
+    counts, value = Documents(given[0], given[4], dtype).em_pass(found, topics, given[3])
+    expected = plain.pass_over(*entries(given[0]), given[4], documents, word_topic, given[3])
+    for one, two in ((expected, (found, counts.T, value)), leave_one_out(*given, dtype=dtype)):
+        for exact, got in zip(one, two, strict=True):
+            scale = np.abs(exact).max()
+            np.testing.assert_allclose(got / scale, exact / scale, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_topics", [3, 40])
+def test_documents_of_every_length_in_entries(n_topics, dtype):
+    """Entries are processed in groups, of which the last one may be smaller."""
+    lengths = [0, 1, 2, 3, 4, 5, 15, 16, 17, ROOM - 1, ROOM, ROOM + 1, 2 * ROOM + 7, 1]
+    begin = np.r_[0, np.cumsum(lengths)]
+    rng = np.random.default_rng(0)
+    count, word = rng.integers(1, 4, size=begin[-1]).astype(float), rng.integers(0, 50, size=begin[-1])
+    X = sp.csr_array((count, word, begin), shape=(len(lengths), 50))
+    start = rng.dirichlet(np.ones(n_topics), size=len(lengths))
+    topics, alpha = rng.dirichlet(np.ones(50), size=n_topics), np.full(n_topics, 0.1)
+    given = X, start, topics, alpha, np.linspace(0.5, 2.0, len(lengths))
+    expected = plain.pass_over(*entries(X), given[4], start, np.ascontiguousarray(topics.T), alpha)
+    found = start.copy()
+    counts, value = Documents(X, given[4], dtype).em_pass(found, topics, alpha)
+    for one, two in ((expected, (found, counts.T, value)), leave_one_out(*given, dtype=dtype)):
+        for exact, got in zip(one, two, strict=True):
+            scale = np.abs(exact).max()
+            close = 1e-13 if dtype is np.float64 else 1e-6
+            np.testing.assert_allclose(got / scale, exact / scale, rtol=0, atol=close)
+
+
+def test_logarithms_in_float32():
+    """Within two units of the last place, or of the last place of 1; impossible words as in float64."""
+    from swiftem.kernels.compile import kernel
+    from swiftem.kernels.vector import START, load, log, spread, step, store
+
+    def logs(table, smallest):
+        k = START
+        while k < np.uint64(table.shape[1]):
+            store(table, 0, k, log(load(table, 0, k), spread(table, smallest)))
+            k += step(table)
+
+    p = np.exp(-np.linspace(0.0, 69.0, 1600)).astype(np.float32)
+    table = padded(1, 1600, np.float32)
+    table[0] = p
+    table[0, -1] = 1e-30
+    kernel(logs)(table, 1e-30)
+    exact = np.log(p.astype(float))
+    np.testing.assert_allclose(table[0, :-1], exact[:-1], rtol=2.5e-7, atol=2.5e-7)
+    assert table[0, -1] == np.float32(np.log(1e-150))
+
+
+SINGLE = [name for name in CASES if name != "small numbers"]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_passes_in_float32_are_close_to_the_reference(name):
+    """Not to the bit: a test against float64 tables in both."""
+    X, documents, topics, alpha, weight = CASES[name]()
+    expected = plain.pass_over(*entries(X), weight, documents, np.ascontiguousarray(topics.T), alpha)
+    found = documents.copy()
+    counts, value = Documents(X, weight, np.float32).em_pass(found, topics, alpha)
+    results = [(expected, (found, counts.T, value))]
+    results += [
+        leave_one_out(X, documents, topics, alpha, weight, each, np.float32) for each in (False, True)
+    ]
+    for one, two in results:
+        for exact, single in zip(one, two, strict=True):
+            scale = max(1.0, np.abs(exact).max())
+            np.testing.assert_allclose(single / scale, exact / scale, rtol=0, atol=3e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_folding_in_in_float32_is_close_to_the_reference(name):
+    X, _, topics, alpha, weight = CASES[name]()
+    one, value = Documents(X, weight).fold_in(topics, alpha, max_iter=200, tol=1e-4)
+    two, single = Documents(X, weight, np.float32).fold_in(topics, alpha, max_iter=200, tol=1e-4)
+    np.testing.assert_allclose(single, value, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(two, one, rtol=0, atol=5e-3)  # either stops within the tolerance
+    none, nothing = Documents(X, weight, np.float32).fold_in(topics, alpha, tol=1e-4, likelihood=False)
+    assert nothing.shape == (0,)
+    np.testing.assert_allclose(none, two, rtol=0, atol=5e-3)
+
+
+def test_a_small_tolerance_is_met_in_float64(case):
+    X, _, topics, alpha, weight = case
+    one, _ = Documents(X, weight).fold_in(topics, alpha, max_iter=300, tol=1e-9)
+    two, _ = Documents(X, weight, np.float32).fold_in(topics, alpha, max_iter=300, tol=1e-9)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_probabilities_too_small_for_float32_are_zero_and_not_subnormal():
+    X, documents, topics, _, weight = small_numbers()
+    table = table_of_words(topics.T, np.float32, Spare())
+    assert (table[:5, 0] == 0.0).all()
+    assert (table[5:, 0] > 0.0).all()
+    found = documents.copy()
+    counts, value = Documents(X, weight, np.float32).em_pass(found, topics, np.full(3, 1e-3))
+    assert np.isfinite(counts).all()
+    assert np.isfinite(value)
+    assert not ((counts > 0) & (counts < np.finfo(np.float32).tiny)).any()
+
+
+def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
+    """Counts that are sums of responsibilities which the parameters give back: subtract them by hand."""
+    rng = np.random.default_rng(0)
+    X, K = rng.integers(0, 3, (6, 7)).astype(float), 2
+    alpha, beta = 0.3, 0.2
+    r = rng.dirichlet(np.ones(K), size=X.shape)  # (D, V, K)
+    for _ in range(4000):  # to where r is its own image without leaving out: the own part is then r itself
+        of_documents = np.einsum("dv,dvk->dk", X, r) + alpha
+        of_words = np.einsum("dv,dvk->vk", X, r) + beta
+        r = of_documents[:, None] * of_words / of_words.sum(axis=0)
+        r /= r.sum(axis=2, keepdims=True)
+    totals = of_words.sum(axis=0)
+    without = (of_documents[:, None] - r) * (of_words - r) / totals
+    expected = np.einsum("dv,dvk->vk", X, without / without.sum(axis=2, keepdims=True))
+    documents = Documents(sp.csr_array(X))
+    shares = of_documents / of_documents.sum(axis=1, keepdims=True)
+    counts, _ = documents.leave_one_out_pass(
+        shares, (of_words / totals).T.copy(), totals, np.full(K, alpha), np.full((1, 1), beta)
+    )
+    np.testing.assert_allclose(counts.T, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (2, 0.0), (7, 0.0), (60, 1e-5)])
+def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
+    X, documents, topics, alpha, _ = case
+    word_topic = np.ascontiguousarray(topics.T)
+    _, expected, value, evaluations = plain.fold(
+        *entries(X), word_topic, alpha, max_iter, tol, documents, leaps=True
+    )
+    found, log_likelihood = documents.copy(), np.empty(len(documents))
+    table = table_of(word_topic)
+    counts = Entries(*entries(X)[:2], X.data[None], np.ones(len(found)))
+    got = compiled.fold_in(
+        counts, table, alpha, max_iter, tol, found, log_likelihood, table[:0], 0, len(found)
+    )
+    assert_close(found, expected)
+    assert_close(log_likelihood, value)
+    assert got == evaluations
+
+
+@pytest.mark.parametrize("words", [compiled.COPIED, compiled.COPIED + 1])
+def test_rows_of_words_are_copied_within_their_memory(words, monkeypatch):
+    """Compiled code checks no index: the row behind the memory must stay as it is."""
+    rng = np.random.default_rng(0)
+    table = table_of(rng.dirichlet(np.ones(words), size=2).T)
+    made = []
+
+    def guarded(rows, columns, dtype, *more):
+        made.append(padded(rows + 1, columns, dtype))
+        made[-1][rows] = -7.0
+        return made[-1][:rows]
+
+    monkeypatch.setattr(compiled, "padded", guarded)
+    found = np.full((1, 2), 0.5)
+    begin, word, count = entries(sp.csr_array(np.ones((1, words))))
+    counts = Entries(begin, word, count[None], np.ones(1))
+    compiled.fold_in(counts, table, np.full(2, 0.1), 3, 0.0, found, np.empty(1), table[:0], 0, 1)
+    (copied,) = made
+    assert (copied[-1] == -7.0).all()
+    assert (copied[0] != 0.0).any() == (words <= compiled.COPIED)
+
+
+@pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (5, 1e-2)])
+def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
+    X, documents, topics, alpha, weight = case
+    word_topic = np.ascontiguousarray(topics.T)
+    rows, expected, _, evaluations = plain.fold(*entries(X), word_topic, alpha, max_iter, tol, documents)
+    by_word = np.zeros_like(word_topic)
+    np.add.at(by_word, X.indices, np.repeat(weight, np.diff(X.indptr))[:, None] * rows)
+    found = documents.copy()
+    sums, got = Documents(X, weight).sums(found, word_topic, alpha, max_iter, tol)
+    assert_close(found, expected)
+    assert_close(sums, by_word)
+    assert got == evaluations
+
+
+def test_nothing_is_subnormal(case):
+    X, documents, topics, alpha, weight = case
+    left = documents.copy()
+    sums, _ = Documents(X, weight).em_pass(documents, topics, alpha)
+    totals, beta = np.full(len(alpha), 10.0), np.zeros((1, 1))
+    left_sums, _ = Documents(X, weight).leave_one_out_pass(left, topics, totals, alpha, beta)
+    for values in (documents, sums, m_step(sums, np.zeros((1, 1))), left, left_sums):
+        assert not ((values > 0) & (values < np.finfo(np.float64).tiny)).any()
+        assert np.isfinite(values).all()
+
+
+def test_topics_that_die_are_read_as_zero():
+    X = sp.csr_array(np.repeat([[9.0, 1.0, 0.0], [0.0, 1.0, 9.0]], 20, axis=0))
+    documents, topics = np.full((40, 2), 0.5), np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
+    whole = Documents(X)
+    for _ in range(400):
+        counts, _ = whole.em_pass(documents, topics, np.zeros(2))
+        topics = m_step(counts, np.zeros((1, 1)))
+    for values in (documents, topics, counts):
+        assert not ((values > 0) & (values < 1e-161)).any()
+    assert (documents == 0).any()
+    assert (topics == 0).any()
+
+
+def test_gathered_documents_are_the_documents():
+    X, *_ = corpus()
+    numbers = np.array([4, 4, 0, 29])
+    batch = Documents(X, np.arange(30.0)).take(numbers).y
+    words = batch.words
+    dense = np.zeros((4, 12))
+    dense[:, words] = batch.matrix().toarray()
+    np.testing.assert_array_equal(dense, X.toarray()[numbers])
+    np.testing.assert_array_equal(batch.weight, numbers)
+    assert len(np.unique(words)) == len(words)
+
+
+@pytest.mark.parametrize("make", [corpus, fractional], ids=["integers", "fractions"])
+def test_passes_are_iterations_of_em(make):
+    """α' and β' act on means over tokens: the counts that a user thinks in, over their number."""
+    X, documents, topics, *_ = make()
+    alpha, beta, n = 0.3, 0.2, X.sum()
+    model = models.PLSAModel(3, alpha=alpha / n, beta=beta / n)
+    theta0 = model.theta(doc_topic=documents, topic_word=topics)
+    result = swiftem.run(model, X, methods.EM(), theta0=theta0, n_iter=4, seed=0)
+    whole, found = Documents(X), documents.copy()
+    for _ in range(4):
+        counts, _ = whole.em_pass(found, topics, np.full(3, alpha))
+        topics = m_step(counts, np.full((1, 1), beta))
+    np.testing.assert_allclose(found, result.theta.doc_topic, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(topics, result.theta.topic_word, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [corpus, empty_documents, fractional, weights])
+def test_em_never_decreases_the_penalised_likelihood(make):
+    X, documents, topics, alpha, weight = make()
+    whole, values = Documents(X, weight), []
+    for _ in range(40):
+        penalty = (weight[:, None] * alpha * np.log(documents)).sum() + 0.1 * np.log(topics).sum()
+        counts, value = whole.em_pass(documents, topics, alpha)
+        values.append(value + penalty)
+        topics = m_step(counts, np.full((1, 1), 0.1))
+    assert (np.diff(values) > -1e-9 * abs(values[0])).all()
+
+
+@pytest.fixture(scope="module")
+def large():
+    return corpus(4000, 300, 7, density=0.3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_change_no_bit(large, dtype):
+    X, documents, topics, alpha, weight = large
+    before, found = get_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            set_threads(threads)
+            whole, here = Documents(X, weight, dtype), documents.copy()
+            counts, value = whole.em_pass(here, topics, alpha)
+            start = documents.copy()
+            sums, evaluations = whole.sums(start, np.ascontiguousarray(topics.T), alpha, 5, 1e-2)
+            found.append((counts, value, here, sums, evaluations, start, *whole.fold_in(topics, alpha)))
+    finally:
+        set_threads(before)
+    assert len(Documents(X).pieces()) == 8
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_an_interrupted_pass_leaves_no_thread_at_work(large):
+    X, documents, topics, alpha, weight = large
+
+    def stop():
+        raise KeyboardInterrupt
+
+    whole = Documents(X, weight)
+    with pytest.raises(KeyboardInterrupt):
+        whole.em_pass(documents, topics, alpha, stop)
+    kept = documents.copy()
+    whole.fold_in(topics, alpha)
+    np.testing.assert_array_equal(documents, kept)
+    np.testing.assert_allclose(documents.sum(axis=1), 1.0)

@@ -1,0 +1,55 @@
+"""Counts that only a batch's words touch are those of the dense update."""
+
+import numpy as np
+import pytest
+
+from swiftem.topics.compute import documents as document_lane
+from swiftem.topics.compute.documents import RunningCounts
+from swiftem.topics.documents import m_step
+
+
+@pytest.mark.parametrize("gammas", [[0.3, 0.1, 0.02], [1.0, 0.5], [0.9] * 120], ids=["small", "one", "many"])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("few", [document_lane.FEW, 0], ids=["NumPy", "compiled"])
+def test_steps_are_the_dense_ones(gammas, centred, few, monkeypatch):
+    monkeypatch.setattr(document_lane, "FEW", few)
+    rng = np.random.default_rng(0)
+    counts, beta = rng.random((20, 3)) * 10, rng.random((3, 20))
+    running, tokens = RunningCounts(counts, beta, 250.0), 250.0
+    centre = np.zeros_like(counts)
+    if centred:
+        centre = rng.random((20, 3)) * 10
+        running.renew(centre)
+    for gamma in gammas:
+        words = rng.permutation(20)[:7]
+        change = rng.random((7, 3)) * (1 if not centred else 0.1)
+        dense = np.zeros((20, 3))
+        dense[words] = change
+        assert running.step(words, change, gamma)
+        counts = centre + (1 - gamma) * (counts - centre) + gamma * dense
+        np.testing.assert_allclose(running.counts(), counts, rtol=1e-9, atol=1e-12)
+        some = np.array([0, 5, 19])
+        expected = m_step(counts.T, beta * counts.sum() / tokens)[:, some].T
+        np.testing.assert_allclose(running.topics_at(some), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("change", [-100.0, -3.0], ids=["a topic below nothing", "no tokens"])
+def test_a_step_out_of_the_domain_is_not_made(change):
+    running = RunningCounts(np.array([[2.0], [3.0]]), np.ones((1, 1)), 5.0)
+    assert not running.step(np.array([0]), np.array([[change]]), 1.0)
+    np.testing.assert_array_equal(running.counts(), [[2.0], [3.0]])
+
+
+def test_a_snapshot_stays_as_it_is():
+    running = RunningCounts(np.ones((4, 2)), np.zeros((1, 1)), 8.0)
+    other = RunningCounts(np.zeros((4, 2)), np.zeros((1, 1)), 8.0)
+    other.restore(running.snapshot())
+    for counts in (running, other):
+        counts.step(np.array([1, 2]), np.ones((2, 2)), 0.3)
+    np.testing.assert_array_equal(running.counts(), other.counts())
+    np.testing.assert_array_equal(running.topics_at(np.arange(4)), other.topics_at(np.arange(4)))
+
+
+def test_m_step_of_extremes():
+    topics = m_step(np.array([[0.0, 0.0], [1e-310, 1.0], [-1.0, 2.0], [1e-320, 0.0]]), np.zeros((1, 1)))
+    np.testing.assert_array_equal(topics, [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])

@@ -1,0 +1,137 @@
+"""pLSA by tokens runs what a method declares: SPIDER-EM and methods of one's own, in compiled stretches."""
+
+import helpers
+import numpy as np
+import pytest
+from own_method import UPDATES, own
+from swiftem.topics.compute.tokens_loop import PLSALane
+
+from swiftem import methods, schedules
+
+STEPS = {
+    "constant": 0.1,
+    "varying": schedules.power(0.9, 0.5),
+    "one now and then": lambda k: 1.0 if k % 7 == 0 else 0.2,
+    "one": 1.0,
+}
+every_update = pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
+batches = pytest.mark.parametrize("b", [1, 3])
+
+
+def problem():
+    return helpers.topics(90, D=6, V=7, K=3, alpha=1e-2, beta=1e-2)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """How many iterations were done in compiled code."""
+    seen, iterate = [], PLSALane.iterate
+
+    def count(self, steps, drawn):
+        found = iterate(self, steps, drawn)
+        seen.append(len(steps) - self.undone)
+        return found
+
+    monkeypatch.setattr(PLSALane, "iterate", count)
+    return seen
+
+
+def both(method, **options):
+    weight = np.linspace(0.5, 2.0, 6)
+    options = {"n_iter": 150, "seed": 3, "sample_weight": weight, "record_every": 11} | options
+    return [problem().run(method, kernels=kernels, **options) for kernels in ("auto", "reference")]
+
+
+def assert_same(ours, theirs):
+    assert (ours.rejected, ours.passes) == (theirs.rejected, theirs.passes)
+    pairs = [
+        ((one.s, one.theta), (two.s, two.theta)) for one, two in zip(ours.path, theirs.path, strict=True)
+    ]
+    for one, two in [*pairs, (ours.state.method, theirs.state.method)]:
+        for leaf, other in zip(helpers.leaves(one), helpers.leaves(two), strict=True):
+            helpers.assert_close(leaf, other)
+
+
+@every_update
+@batches
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_any_update(update, b, step, compiled):
+    n_iter = 150 if step in (STEPS["constant"], STEPS["varying"]) else 50  # large steps amplify rounding
+    assert_same(*both(own(update, step_size=step, batch_size=b), n_iter=n_iter))
+    is_forgotten = update.centre == "proxy" and update.correction == 0.0
+    assert (sum(compiled) > 20) != is_forgotten
+
+
+@pytest.mark.parametrize("renewals", ["fixed", "geometric"])
+@batches
+@pytest.mark.parametrize("step", [0.1, 1.0])
+def test_spider(renewals, b, step, compiled):
+    method = methods.SpiderEM(step_size=step, batch_size=b, epoch_length=23, renewals=renewals)
+    assert_same(*both(method, n_iter=60))
+    assert sum(compiled) > 40
+
+
+@every_update
+@pytest.mark.parametrize("cut", [1, 2, 61, 100])
+def test_a_run_in_two_parts_is_the_same_to_the_last_bit(update, cut):
+    method = own(update, step_size=schedules.power(0.9, 0.5), batch_size=2)
+    whole = problem().run(method, n_iter=150, seed=1)
+    first = problem().run(method, n_iter=cut, seed=1)
+    rest = problem().run(
+        method, theta0=first.theta, s0=first.s, state=first.state, n_iter=150 - cut, record_every=1
+    )
+    helpers.assert_same_result(rest, whole)
+
+
+@batches
+@pytest.mark.parametrize("correction", [1.0, 0.6])
+def test_a_checkpoint_holds_all_there_is(b, correction, tmp_path):
+    method = own(UPDATES["proxy"], batch_size=b)
+    if correction < 1.0:
+        method = own(UPDATES["proxy that is forgotten soon"], batch_size=b)
+    whole = problem().run(method, n_iter=40, seed=1)
+    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
+    problem().run(method, n_iter=13, **options)
+    helpers.assert_same_result(problem().run(method, n_iter=40, **options), whole)
+
+
+@batches
+@pytest.mark.parametrize("part", ["centre", "anchor"])
+def test_a_state_that_was_put_together(part, b):
+    """The lane's own arrays are those of another centre or another iteration before, and are not used."""
+    method = own(UPDATES["proxy"], batch_size=b)
+    first, other = (problem().run(method, n_iter=30, seed=seed) for seed in (0, 1))
+    state = first.state._replace(
+        method=first.state.method._replace(**{part: getattr(other.state.method, part)})
+    )
+    start = {"theta0": first.theta, "s0": first.s, "state": state, "seed": None, "sample_weight": None}
+    assert_same(*both(method, n_iter=20, **start))
+
+
+@batches
+@pytest.mark.parametrize("step", [0.05, schedules.power(0.9, 0.5)], ids=["constant", "varying"])
+def test_the_tables_are_rewritten_before_digits_are_lost(step, b, monkeypatch):
+    """A proxy that is forgotten faster than steps are: c goes to zero, and p/c leaves what lasts."""
+    monkeypatch.setattr("own_method.EVERY", 10**6)  # one full pass
+    written, load = [], PLSALane.load_theta
+    monkeypatch.setattr(PLSALane, "load_theta", lambda self, now: written.append(now.k) or load(self, now))
+    method = own(UPDATES["proxy that is forgotten soon"], step_size=step, batch_size=b)
+    assert_same(*both(method, n_iter=1600, record_every=100))
+    assert written == [1]  # not by the lane
+
+
+def test_what_lasts_is_not_left_by_rounding(monkeypatch):
+    """With γ constant the tables are rewritten only because c = λ^k is nearly zero."""
+    monkeypatch.setattr("own_method.EVERY", 10**6)
+    lanes, iterate = [], PLSALane.iterate
+    monkeypatch.setattr(PLSALane, "iterate", lambda self, *given: lanes.append(self) or iterate(self, *given))
+    problem().run(own(UPDATES["proxy that is forgotten soon"], step_size=0.05), n_iter=400, seed=0)
+    np.testing.assert_allclose(lanes[-1].rates[:2], [-0.03 / 0.35 * 0.6**399, 0.6**399], rtol=1e-12)
+
+
+def test_with_steps_of_one_the_statistics_are_the_proxy(monkeypatch):
+    """The deviation is zero, and stays so."""
+    lanes, iterate = [], PLSALane.iterate
+    monkeypatch.setattr(PLSALane, "iterate", lambda self, *given: lanes.append(self) or iterate(self, *given))
+    problem().run(methods.SpiderEM(step_size=1.0), n_iter=40, seed=0)
+    assert not lanes[-1].documents[:, 1].any()
