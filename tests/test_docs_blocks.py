@@ -64,7 +64,7 @@ def rows_for_methods(folder, monkeypatch):
 
 
 def own_parts(folder, monkeypatch):
-    """What a reader of CONTRIBUTING has written: here, what it shows."""
+    """What a reader of the pages on extending swiftem has written: here, what they show."""
     shown = runpy.run_path(str(ROOT / "examples" / "exponential_mixture.py"))
     rng = np.random.default_rng(0)
 
@@ -163,7 +163,7 @@ PREPARE = {
     "docs/checkpoints.md": flowers,
     "docs/index.md": flowers,
     "docs/topics.md": corpora,
-    "CONTRIBUTING.md": own_parts,
+    **dict.fromkeys(["docs/add_a_method.md", "docs/add_a_family.md", "docs/add_a_model.md"], own_parts),
     "docs/coming_from_gensim.md": texts,
     "docs/larger_than_memory.md": files,
     "docs/many_machines.md": cluster,

@@ -1,7 +1,6 @@
 """What the tests of the command line share."""
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -38,12 +37,6 @@ def folder(tmp_path):
         about = "apple pear plum apple fig" if number % 3 else "hammer saw chisel saw plane"
         (folder / f"{number:02}.txt").write_text(about)
     return folder
-
-
-@pytest.fixture
-def _csv_tables(monkeypatch):
-    """Have tables in CSV, whether pyarrow is there or not."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """``swiftem topics --apply``: new texts, and what cannot be applied."""
 
-import csv
 import signal
 
 import pytest
+from pyarrow import parquet
 
 import swiftem
-
-quickly = pytest.mark.usefixtures("_csv_tables")
 
 
 def files(out):
@@ -15,11 +13,9 @@ def files(out):
 
 
 def read(file):
-    with open(file, newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+    return parquet.read_table(file).to_pylist()
 
 
-@quickly
 def test_new_texts(run, folder, tmp_path):
     run(folder, "--topics", 2, "--out", tmp_path / "out")
     model = tmp_path / "out" / "model.swiftem"
@@ -30,13 +26,13 @@ def test_new_texts(run, folder, tmp_path):
     assert "1 of 4 words (25%) are not among the 8 known ones and were left out" in output
     assert "1 of 3 documents has none of the words and was left out: line 2." in output
     assert "2 documents with 3 known words." in output
-    rows = read(tmp_path / "new" / "document_topics.csv")
+    rows = read(tmp_path / "new" / "document_topics.parquet")
     for k in range(2):
         share = sum(float(row["words"]) * float(row[f"topic_{k}"]) for row in rows) / 3
         assert f" {k} {share:.1%} " in output
-    assert f"Shares of the topics in each document: {tmp_path / 'new' / 'document_topics.csv'}" in output
-    assert files(tmp_path / "new") == {"document_topics.csv"}
-    rows = read(tmp_path / "new" / "document_topics.csv")
+    assert f"Shares of the topics in each document: {tmp_path / 'new' / 'document_topics.parquet'}" in output
+    assert files(tmp_path / "new") == {"document_topics.parquet"}
+    rows = read(tmp_path / "new" / "document_topics.parquet")
     assert [row["document"] for row in rows] == ["line 1", "line 3"]
     assert (float(rows[0]["topic_0"]) > 0.5) != (float(rows[1]["topic_0"]) > 0.5)
 

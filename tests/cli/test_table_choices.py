@@ -200,8 +200,8 @@ def test_a_missing_value_names_the_option(gaps, call):
     code, _, stderr = call("fit", gaps[0], "-m", 2)
     assert code == 1
     assert (
-        "line 7: fill in such lines, or use --skip-missing (fit and select also have --ignore-missing).\n"
-        in stderr
+        "row 5 (from 0): fill in such rows, or use --skip-missing (fit and select also "
+        "have --ignore-missing).\n" in stderr
     )
 
 

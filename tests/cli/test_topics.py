@@ -1,6 +1,5 @@
 """``swiftem topics``: its files and words, formats and methods."""
 
-import csv
 import io
 import json
 import re
@@ -8,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pyarrow import parquet
 from rich.console import Console
 
 import swiftem
@@ -15,8 +15,7 @@ from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.topics import topics
 
 FRUIT, TOOLS = "apple pear plum apple fig", "hammer saw chisel saw plane"
-FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
-quickly = pytest.mark.usefixtures("_csv_tables")
+FILES = {"model.swiftem", "topic_words.parquet", "document_topics.parquet", "topics.html"}
 
 
 def files(out):
@@ -24,11 +23,9 @@ def files(out):
 
 
 def read(file):
-    with open(file, newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+    return parquet.read_table(file).to_pylist()
 
 
-@pytest.mark.usefixtures("_csv_tables")
 def test_a_folder_of_text_files_with_no_options_but_topics(run, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, output = run(folder, "--topics", 2)
@@ -53,7 +50,6 @@ def test_a_folder_of_text_files_with_no_options_but_topics(run, folder, tmp_path
         assert file.stat().st_mode & 0o044 == 0o044  # others may read it
 
 
-@quickly
 def test_numbers_are_the_same_everywhere(run, invoke, folder, tmp_path):
     _, output = run(folder, "--topics", 2, "--out", tmp_path)
     html = (tmp_path / "topics.html").read_text(encoding="utf-8")
@@ -73,46 +69,35 @@ def test_numbers_are_the_same_everywhere(run, invoke, folder, tmp_path):
     assert re.findall(r"\d+\.\d%", re.sub(r"<[^>]*>", " ", overview)) == shares
 
 
-@quickly
 def test_the_tables_are_those_of_the_model(run, folder, tmp_path):
     run(folder, "--topics", 2, "--seed", 3, "--out", tmp_path / "out")
     model = swiftem.PLSA.load(tmp_path / "out" / "model.swiftem")
     assert list(model.feature_names_in_) == sorted(set(f"{FRUIT} {TOOLS}".split()))
-    rows = read(tmp_path / "out" / "topic_words.csv")
+    rows = read(tmp_path / "out" / "topic_words.parquet")
     assert list(rows[0]) == ["topic", "word", "probability"]
     assert len(rows) == 2 * 8
     for k, words in enumerate(model.top_words(n=8, relevance=1.0)):
-        mine = [row for row in rows if row["topic"] == str(k)]
+        mine = [row for row in rows if row["topic"] == k]
         assert [row["word"] for row in mine] == words
         np.testing.assert_allclose(
             [float(row["probability"]) for row in mine], np.sort(model.components_[k])[::-1]
         )
-    rows = read(tmp_path / "out" / "document_topics.csv")
+    rows = read(tmp_path / "out" / "document_topics.parquet")
     assert list(rows[0]) == ["document", "words", "topic_0", "topic_1"]
     assert [row["document"] for row in rows] == [f"{number:02}.txt" for number in range(12)]
-    assert {row["words"] for row in rows} == {"5"}
+    assert {row["words"] for row in rows} == {5}
     shares = np.array([[float(row["topic_0"]), float(row["topic_1"])] for row in rows])
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert len(set(shares.argmax(axis=1)[::3])) == 1
 
 
-def test_tables_in_parquet(run, folder, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
-    run(folder, "--topics", 2, "--out", tmp_path)
-    table = parquet.read_table(tmp_path / "topic_words.parquet")
-    assert table.column_names == ["topic", "word", "probability"]
-    assert parquet.read_table(tmp_path / "document_topics.parquet").num_rows == 12
-
-
-@quickly
 def test_the_same_seed_gives_the_same_topics(run, folder, tmp_path):
     for out, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(folder, "--topics", 2, "--seed", seed, "--out", tmp_path / out)
-    one, same, other = ((tmp_path / out / "topic_words.csv").read_bytes() for out in "abc")
+    one, same, other = ((tmp_path / out / "topic_words.parquet").read_bytes() for out in "abc")
     assert one == same != other
 
 
-@quickly
 def test_results_in_the_folder_of_texts_are_not_read_again(run, folder, monkeypatch):
     monkeypatch.chdir(folder)
     for _ in range(2):
@@ -128,13 +113,12 @@ def test_the_corpus_is_required(run):
     assert "CORPUS" in output
 
 
-@quickly
 def test_counts_without_words(run, tmp_path):
     sp.save_npz(tmp_path / "toy.npz", sp.csr_array([[2, 1, 0], [0, 1, 3]] * 4))
     code, output = run(tmp_path / "toy.npz", "--topics", 2, "--out", tmp_path / "out")
     assert code == 0
     assert "word 2" in output
-    assert {row["word"] for row in read(tmp_path / "out" / "topic_words.csv")} == {
+    assert {row["word"] for row in read(tmp_path / "out" / "topic_words.parquet")} == {
         "word 0",
         "word 1",
         "word 2",
@@ -154,7 +138,6 @@ def test_counts_without_words(run, tmp_path):
     assert "must have 3 words, as many as" in output
 
 
-@quickly
 @pytest.mark.parametrize("method", ["em", "sem", "iem", "sem-vr", "fiem"])
 def test_methods(run, folder, tmp_path, method):
     code, _ = run(folder, "--topics", 2, "--method", method, "--max-passes", 30, "--out", tmp_path)
@@ -162,7 +145,6 @@ def test_methods(run, folder, tmp_path, method):
     assert f"--method {method} " in (tmp_path / "topics.html").read_text(encoding="utf-8")
 
 
-@quickly
 def test_columns_and_vocabularies(run, tmp_path):
     table = tmp_path / "toy.csv"
     table.write_text(f"a,b\n{FRUIT},{TOOLS}\n{FRUIT},{TOOLS}\n")
@@ -179,7 +161,6 @@ def test_columns_and_vocabularies(run, tmp_path):
     assert (code, "rice" in output) == (0, True)
 
 
-@quickly
 def test_what_is_worth_saying_is_said(run, folder, tmp_path):
     (folder / "odd.txt").write_bytes(b"\xe9 apple")
     _, output = run(folder, "--topics", 2, "--max-passes", 1, "--out", tmp_path)
@@ -188,7 +169,6 @@ def test_what_is_worth_saying_is_said(run, folder, tmp_path):
     assert "1 file is not UTF-8" in (tmp_path / "topics.html").read_text(encoding="utf-8")
 
 
-@quickly
 def test_names_that_look_like_markup(tmp_path):
     folder = tmp_path / "[bold] & <b>"
     folder.mkdir()
@@ -214,7 +194,6 @@ def test_a_command_can_be_given_again(tmp_path):
     )
 
 
-@quickly
 def test_topics_by_a_column(run, tmp_path):
     table = tmp_path / "reviews.csv"
     rows = [
@@ -225,7 +204,7 @@ def test_topics_by_a_column(run, tmp_path):
     code, output = run(table, "--topics", 2, "--by", "day", "--out", tmp_path / "days")
     assert code == 0
     assert "The texts are in column 'review'." in output
-    found = read(tmp_path / "days" / "topics_by.csv")
+    found = read(tmp_path / "days" / "topics_by.parquet")
     assert [row["day"] for row in found][:2] == ["2019-05", "2019-06"]
     assert list(found[0]) == ["day", "documents", "words", "topic_0", "topic_1"]
     assert sum(int(row["documents"]) for row in found) == 8
@@ -234,12 +213,11 @@ def test_topics_by_a_column(run, tmp_path):
         table, "--topics", 2, "--text-column", "review", "--by", "stars", "--out", tmp_path / "stars"
     )
     assert code == 0
-    found = read(tmp_path / "stars" / "topics_by.csv")
-    assert [(row["stars"], row["documents"]) for row in found] == [("0", "4"), ("1", "4")]
+    found = read(tmp_path / "stars" / "topics_by.parquet")
+    assert [(row["stars"], row["documents"]) for row in found] == [("0", 4), ("1", 4)]
     assert {max(float(row["topic_0"]), float(row["topic_1"])) > 0.9 for row in found} == {True}
 
 
-@quickly
 def test_topics_by_subfolder(run, folder, tmp_path):
     for number, name in enumerate(("a", "b")):
         (folder / name).mkdir()
@@ -248,10 +226,9 @@ def test_topics_by_subfolder(run, folder, tmp_path):
     code, output = run(folder, "--topics", 2, "--by", "folder", "--out", tmp_path / "out")
     assert code == 0
     assert "12 documents have no value in column 'folder'." in output
-    assert [row["folder"] for row in read(tmp_path / "out" / "topics_by.csv")] == ["a", "b"]
+    assert [row["folder"] for row in read(tmp_path / "out" / "topics_by.parquet")] == ["a", "b"]
 
 
-@quickly
 def test_what_topics_cannot_be_shown_by(run, folder, tmp_path):
     code, output = run(folder / "00.txt", "--topics", 1, "--by", "day", "--out", tmp_path / "out")
     assert (code, "--by is for tables (csv, parquet) and folders, and " in output) == (1, True)
@@ -276,7 +253,6 @@ def names_of(model, groups, names):
     return json.dumps({"swiftem": "topic names", "topics": rows, "words": words})
 
 
-@quickly
 def test_names_and_merged_topics(run, folder, tmp_path):
     run(folder, "--topics", 3, "--out", tmp_path / "first")
     model = swiftem.PLSA.load(tmp_path / "first" / "model.swiftem")
@@ -294,7 +270,7 @@ def test_names_and_merged_topics(run, folder, tmp_path):
     assert "Fruit &lt;b&gt;" in html
     assert "Fruit <b>" not in html
     assert f"--names {file}" in html
-    assert list(read(tmp_path / "second" / "document_topics.csv")[0]) == [
+    assert list(read(tmp_path / "second" / "document_topics.parquet")[0]) == [
         "document",
         "words",
         "topic_0",
@@ -306,10 +282,9 @@ def test_names_and_merged_topics(run, folder, tmp_path):
             "--apply", tmp_path / made / "model.swiftem", folder, "--names", file, "--out", tmp_path / "a"
         )
         assert (code, "Fruit <b>: " in output) == (0, True)
-        assert "topic_2" not in read(tmp_path / "a" / "document_topics.csv")[0]
+        assert "topic_2" not in read(tmp_path / "a" / "document_topics.parquet")[0]
 
 
-@quickly
 def test_names_of_other_topics(run, folder, tmp_path):
     file = tmp_path / "names.json"
     file.write_text(
@@ -347,7 +322,6 @@ def test_help(run):
         assert option in output
 
 
-@quickly
 def test_acceleration(run, folder, tmp_path):
     out = tmp_path / "found"
     code, _ = run(folder, "--topics", 2, "--acceleration", "squarem", "--out", out)
@@ -363,7 +337,6 @@ def test_acceleration_of_another_method_is_refused(run, folder, tmp_path):
     assert "only em's passes are accelerated, not sem" in output
 
 
-@quickly
 def test_words_are_chosen(run, tmp_path):
     texts = tmp_path / "mails"
     texts.mkdir()
@@ -378,7 +351,7 @@ def test_words_are_chosen(run, tmp_path):
     code, output = run(texts, "-k", 2, "--out", tmp_path / "out", "--phrases",
                        "--drop-common", 0.7, "--stop-words", own)  # fmt: skip
     assert code == 0
-    words = {row["word"] for row in read(tmp_path / "out" / "topic_words.csv")}
+    words = {row["word"] for row in read(tmp_path / "out" / "topic_words.parquet")}
     assert words == {"apple", "hard drive", "pear", "plum", "saw"}
     html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
     assert "--phrases --drop-common 0.7" in html
@@ -390,7 +363,6 @@ def test_words_are_chosen(run, tmp_path):
     assert "this is for new topics" in output
 
 
-@quickly
 def test_a_range_of_numbers_is_compared(run, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join([FRUIT, TOOLS, "rice maize wheat rye oats"] * 40))
@@ -398,8 +370,8 @@ def test_a_range_of_numbers_is_compared(run, tmp_path):
     assert code == 0
     assert "topics perplexity coherence stability" in output
     assert "3 topics" in output
-    rows = read(tmp_path / "out" / "numbers_of_topics.csv")
-    assert [row["n_components"] for row in rows] == ["2", "3", "4"]
+    rows = read(tmp_path / "out" / "numbers_of_topics.parquet")
+    assert [row["n_components"] for row in rows] == [2, 3, 4]
     assert (tmp_path / "out" / "numbers_of_topics.svg").stat().st_size > 1000
     assert swiftem.PLSA.load(tmp_path / "out" / "model.swiftem").components_.shape == (3, 13)
     html = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")

@@ -1,10 +1,9 @@
 """``swiftem topics --memory-limit``: counts that are read in blocks."""
 
-import csv
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pyarrow import parquet
 
 import swiftem
 from swiftem.cli import topics_in_blocks as module
@@ -35,12 +34,6 @@ def uci(tmp_path):
 
 
 @pytest.fixture
-def tables(monkeypatch):
-    """Have tables in CSV."""
-    monkeypatch.setattr("swiftem.cli.topics.table_ending", lambda: ".csv")
-
-
-@pytest.fixture
 def large(monkeypatch):
     """Take every corpus for one that is larger than the limit; blocks and the sample are small."""
     monkeypatch.setattr(module, "LOADED", 10**9)
@@ -48,15 +41,14 @@ def large(monkeypatch):
     monkeypatch.setattr(module, "SAMPLE", 200)
 
 
-@pytest.mark.usefixtures("tables", "large")
+@pytest.mark.usefixtures("large")
 def test_every_document_has_its_topics(run, uci, tmp_path):
     out = tmp_path / "out"
     code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", out)
     assert code == 0, output
     assert "899 documents with 17,980 words, 60 of them different." in output
     assert "are those of 113 of the 899 documents." in output  # every eighth
-    with open(out / "document_topics.csv", newline="", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = parquet.read_table(out / "document_topics.parquet").to_pylist()
     assert [row["document"] for row in rows[6:8]] == ["document 7", "document 9"]  # 8 has no words
     assert len(rows) == 899
     shares = np.array([[float(row[f"topic_{k}"]) for k in range(3)] for row in rows])
@@ -71,7 +63,6 @@ def test_every_document_has_its_topics(run, uci, tmp_path):
     assert "are those of 113 of the 899 documents." in (out / "topics.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("tables")
 def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LOADED", 10**9)
     read, blocks = [], UciDocuments.blocks
@@ -85,7 +76,7 @@ def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     np.testing.assert_array_equal(
         swiftem.PLSA.load(tmp_path / "out/model.swiftem").components_, same.components_
     )
-    assert len((tmp_path / "out/document_topics.csv").read_text().splitlines()) == 1 + 899
+    assert parquet.read_table(tmp_path / "out/document_topics.parquet").num_rows == 899
 
     def full(self, first, counts):
         raise OSError(28, "No space left on device")
@@ -93,10 +84,9 @@ def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     monkeypatch.setattr(Spool, "add", full)
     code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "again")
     assert code == 0, output
-    assert len((tmp_path / "again/document_topics.csv").read_text().splitlines()) == 1 + 899
+    assert parquet.read_table(tmp_path / "again/document_topics.parquet").num_rows == 899
 
 
-@pytest.mark.usefixtures("tables")
 def test_counts_that_fit_are_loaded(run, uci, tmp_path):
     code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "out")
     assert code == 0, output
@@ -122,7 +112,6 @@ def test_limits_that_are_none(run, uci, options, words):
     assert words in output
 
 
-@pytest.mark.usefixtures("tables")
 def test_contrast_is_an_option(run, uci, tmp_path):
     out = tmp_path / "out"
     code, output = run(uci, "--topics", 3, "--background", "--decorrelation", 4, "--out", out)
@@ -138,7 +127,6 @@ def test_contrast_is_an_option(run, uci, tmp_path):
     assert output.count("background: ") == 1
 
 
-@pytest.mark.usefixtures("tables")
 def test_priors_are_options(run, uci, tmp_path):
     code, _ = run(uci, "--topics", 3, "--alpha", "learn", "--beta", "0.01", "--out", tmp_path / "out")
     assert code == 0

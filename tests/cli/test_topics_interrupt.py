@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from swiftem import PLSA
 from swiftem.cli import topics as module
 
-FILES = {"model.swiftem", "topic_words.csv", "document_topics.csv", "topics.html"}
-quickly = pytest.mark.usefixtures("_csv_tables")
+FILES = {"model.swiftem", "topic_words.parquet", "document_topics.parquet", "topics.html"}
 
 
 def files(out):
@@ -44,18 +43,16 @@ def press_ctrl_c(monkeypatch, after):
     monkeypatch.setattr(Watcher, "watch", watch)
 
 
-@quickly
 def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
     press_ctrl_c(monkeypatch, after=2)
     code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
     assert code == 130
     assert "Interrupted after 2 passes" in output
-    assert "Interrupted: written is what there was (model.swiftem, topic_words.csv" in output
+    assert "Interrupted: written is what there was (model.swiftem, topic_words.parquet" in output
     assert files(tmp_path / "out") == FILES
     assert "Interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(encoding="utf-8")
 
 
-@quickly
 def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
     from swiftem.topics.compute.corpus import SmallDocuments
 
@@ -73,7 +70,6 @@ def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-@quickly
 def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT))
     code, output = run(folder, "--out", tmp_path / "out")
@@ -81,7 +77,6 @@ def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
     assert "Interrupted while the corpus was read; nothing was written." in output
 
 
-@quickly
 def test_ctrl_c_while_the_model_is_saved(run, folder, tmp_path, monkeypatch):
     real = PLSA.save
 
@@ -96,12 +91,11 @@ def test_ctrl_c_while_the_model_is_saved(run, folder, tmp_path, monkeypatch):
     assert files(tmp_path / "out") == {"model.swiftem"}
 
 
-@quickly
 def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "topics_page", lambda *a, **k: signal.raise_signal(signal.SIGINT))
     code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
     assert code == 130
-    assert "written is what there was (model.swiftem, topic_words.csv, document_topics.csv)" in output
+    assert "written is what there was (model.swiftem, topic_words.parquet, document_topics.parquet)" in output
     assert "Page:" not in output
     assert files(tmp_path / "out") == FILES - {"topics.html"}
 

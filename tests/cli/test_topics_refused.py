@@ -4,8 +4,6 @@ import pytest
 
 from swiftem.cli import topics as module
 
-quickly = pytest.mark.usefixtures("_csv_tables")
-
 
 def files(out):
     return {file.name for file in out.iterdir()}
@@ -70,7 +68,6 @@ def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeyp
     assert "is a file: name a folder" in output
 
 
-@quickly
 def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     def no_space(*args, **options):
         raise OSError(28, "No space left on device")
