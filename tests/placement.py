@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-KERNELS = "swiftem.engine.numba"
+KERNELS = ("swiftem.kernels.", "swiftem.mixture.compute.", "swiftem.topics.compute.", "swiftem.functions.")
+"""Packages of compiled code."""
 LARGEST = 1 << 22
 """Bytes of a call's arrays; larger calls are not kept, as small ones take the same code."""
 MOST_CALLS = 3
@@ -58,33 +59,16 @@ def recorded_calls(function: Callable[[], Any], patch: pytest.MonkeyPatch) -> li
     modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("swiftem.")]
     for module in modules:
         for name, value in sorted(vars(module).items()):
-            if module.__name__ == f"{KERNELS}.functions":
-                continue  # called by compiled code alone
             if isinstance(value, Dispatcher) and value.__module__.startswith(KERNELS):
-                full_name = f"{value.__module__.removeprefix(KERNELS + '.')}.{value.__name__}"
-                patch.setattr(module, name, _Recorder(full_name, value, calls))
-            elif name == "compose":
-                patch.setattr(module, name, _recording_compose(value, calls))
-            elif name == "loop_for":
-                patch.setattr(module, name, _recording_loop(value, calls))
+                patch.setattr(module, name, _Recorder(name_of(value), value, calls))
     function()
     patch.undo()
     return [call for kept in calls.values() for call in kept]
 
 
-def _recording_compose(compose: Callable[..., Any], calls: dict[Any, list[Call]]) -> Callable[..., Any]:
-    """Return ``compose`` with loops that are recorded: users' functions are called by address there."""
-
-    def recording(*given: Any) -> Any:
-        loop = compose(*given)
-        return loop and loop._replace(run=_Recorder("functions.iterate", loop.run, calls))
-
-    return recording
-
-
-def _recording_loop(loop_for: Callable[..., Any], calls: dict[Any, list[Call]]) -> Callable[..., Any]:
-    """Return ``loop_for`` with a loop that is recorded: it is called without its dispatcher."""
-    return lambda *given: _Recorder("gaussian_batches.batches", loop_for(*given), calls)
+def name_of(kernel: Any) -> str:
+    """Return the module below the package and the name of a kernel."""
+    return f"{kernel.__module__.removeprefix('swiftem.')}.{kernel.__name__}"
 
 
 def results(call: Call, gaps: list[int], first: int) -> bytes:
@@ -162,9 +146,10 @@ def _placed(
 
 def _extent(array: np.ndarray) -> int:
     """Return the bytes from an array's first to its last number."""
-    return 0 if not array.size else array.itemsize + sum(
-        (length - 1) * abs(stride) for length, stride in zip(array.shape, array.strides, strict=True)
-    )  # fmt: skip
+    if not array.size:
+        return 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return array.itemsize + sum((length - 1) * abs(stride) for length, stride in steps)
 
 
 def _view(arena: np.ndarray, offset: int, like: np.ndarray) -> np.ndarray:
