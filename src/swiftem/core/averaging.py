@@ -9,8 +9,6 @@ import numpy as np
 
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["Averages", "Averaging"]
-
 
 class Averages(NamedTuple):
     """``sums`` (2, q) and ``counts`` (2,) of points before and since the last restart.
@@ -46,10 +44,6 @@ class Averaging:
 
     every: int = 0
     window: int | None = None
-
-    def next(self, k: int, stop: int) -> int:
-        """Return the next point after ``k``, at most ``stop``."""
-        return min(stop, (k // self.every + 1) * self.every) if self.every else stop
 
     def add(self, averages: Averages, k: int, s: Array) -> Averages:
         """Return the averages with the statistics of iteration ``k``, if it is a point."""

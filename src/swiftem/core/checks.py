@@ -309,7 +309,7 @@ def _values_content(values: Iterable[object]) -> str:
     return ""
 
 
-def _dtype_content(dtype: np.dtype[Any]) -> str:
+def _dtype_content(dtype: np.dtype) -> str:
     return "lists" if dtype.shape else _content(dtype.name)
 
 

@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem.core.checks import as_integers, shown
 from swiftem.core.types import Array, Index
 
-__all__ = ["BlockDraws", "Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed"]
-
 Entropy = NDArray[np.uint32]
 """Four words that represent a seed."""
 

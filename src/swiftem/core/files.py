@@ -11,20 +11,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
-
-__all__ = [
-    "damage_named",
-    "file_hash",
-    "fingerprint",
-    "in_brackets",
-    "open_regular",
-    "replacing",
-    "write_atomically",
-]
 
 
 @contextmanager
@@ -111,7 +100,7 @@ def _umask() -> int:
 ROWS, BYTES = 4096, 1 << 20
 
 
-def fingerprint(kind: str, *arrays: NDArray[Any] | None) -> str:
+def fingerprint(kind: str, *arrays: np.ndarray | None) -> str:
     """Return a hash of the values, shapes and dtypes of ``arrays``; memory layout does not matter.
 
     >>> import numpy as np

@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from swiftem.core.averaging import Averaging
 from swiftem.core.checks import check_choice, check_int, check_real
 from swiftem.core.schedules import StepSize, check_step_size
 from swiftem.core.source import Batch
-from swiftem.core.types import Array, Index, Theta
-
-__all__ = ["EStep", "Method", "Order", "Update", "declared"]
+from swiftem.core.types import Array, Index, Theta, Tree
 
 Order = Literal["iid", "shuffled", "weighted"]
 """How samples are drawn: independently, in shuffled passes, or in proportion to their weights."""
@@ -53,7 +51,7 @@ class EStep(Protocol):
         ...
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether the M-step exists at ``s``."""
+        """Return whether the M-step exists at ``s``."""
         ...
 
     def scale(self, s: Array) -> Array:
@@ -122,8 +120,26 @@ class Update:
         return self.streams + (self.reference in ("anchor", "previous"))
 
 
+class NoState(NamedTuple):
+    """State of a method that keeps nothing from one iteration to the next."""
+
+
+class AnchorState(NamedTuple):
+    r"""``anchor``: an earlier θ; ``centre`` (q,): :math:`\bar s` there, or the proxy of that iteration."""
+
+    anchor: Theta
+    centre: Array
+
+
+class MemoryState(NamedTuple):
+    """``centre`` (q,): mean of the memory; ``memory`` (n, R): each sample's rows when last renewed."""
+
+    centre: Array
+    memory: Array
+
+
 class Method(ABC):
-    r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
+    r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`proxy`.
 
     Algorithm 1 does the rest: :math:`\hat s \leftarrow \hat s + \gamma (S - \hat s)`, then the M-step.
     A method has no mutable state: what it needs from one iteration to the next is a NamedTuple of arrays
@@ -196,9 +212,8 @@ class Method(ABC):
         """Vectors of statistics in its state that a memory budget must include, if they are many."""
         return 0
 
-    @abstractmethod
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:
-        r"""Return the state before iteration 0, a NamedTuple.
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> Tree:
+        r"""Return the state before iteration 0, a NamedTuple; by default the one of the update.
 
         Parameters
         ----------
@@ -210,11 +225,16 @@ class Method(ABC):
             The rows of every sample at :math:`\theta^{(0)}` if the method has a memory. The method may keep
             it and write to it.
         """
+        if memory is not None:
+            return MemoryState(s, memory)
+        if self.update is not None and self.update.reference != "none":
+            return AnchorState(theta, s)
+        return NoState()
 
     @abstractmethod
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
-    ) -> tuple[Array, Any]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Tree, e_step: EStep
+    ) -> tuple[Array, Tree]:
         r"""Return :math:`S^{(k+1)}`, the approximation of :math:`\bar s(\theta^{(k)})`, and the next state.
 
         Parameters

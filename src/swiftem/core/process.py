@@ -17,8 +17,6 @@ from time import perf_counter, sleep
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["AfterImports", "CompileClock", "DeferredInterrupt", "clock", "compile_clock", "uninterrupted"]
-
 AGAIN = 0.01
 """Seconds after which Ctrl-C comes again if there is an import under way."""
 
@@ -109,7 +107,7 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    pressed: list[Any] = []
+    pressed: list[tuple[int, FrameType | None]] = []
     signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
     try:
         yield
