@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from swiftem.core.algorithm import Task
 from swiftem.core.budget import Budget, read_memory_limit
-from swiftem.core.checkpoint import NoCheckpoint, kept_seed, open_checkpoint
+from swiftem.core.checkpoint import RunCheckpoint, kept_seed, open_checkpoint
 from swiftem.core.checks import as_floats, check_choice, check_int, shown
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.describe import describe, digest
@@ -59,7 +60,7 @@ def run(
     client: Any = None,
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
-    checkpoint: str | Path | NoCheckpoint | None = None,
+    checkpoint: str | Path | RunCheckpoint | None = None,
     checkpoint_every: int | None = None,
     resume: bool | Literal["auto"] = False,
 ) -> Result:
@@ -204,7 +205,7 @@ def run(
         checkpoint, checkpoint_every, resume, identity=identity, epoch=epoch, allocate=allocate
     )
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
-    with checkpoints, DeferredInterrupt() as interrupt:
+    with checkpoints or nullcontext(), DeferredInterrupt() as interrupt:
         compute = problem.compute
         compute.begin(method.memory_dtype, budget.make_memory, is_divided=method.order == "weighted")
         task = Task(problem.bound, method, source, gamma, indices, compute, interrupt)
@@ -231,7 +232,7 @@ def check_state(
     theta0: Theta | None,
     s0: ArrayLike | None,
 ) -> Entropy:
-    """Return the seed's words: those of the state, if there is a valid one."""
+    """Return the seed's words: of the state, if there is a valid one."""
     if state is None:
         return read_seed(seed)
     if not isinstance(state, State):
@@ -239,7 +240,7 @@ def check_state(
     if theta0 is None or (s0 is None and not state.is_before_first_pass):
         raise ValueError("state needs theta0 and s0, the theta and s of the same result.")
     if seed is not None and not np.array_equal(read_seed(seed), state.entropy):
-        raise ValueError("seed must be left out if state is given, or be that of the first run.")
+        raise ValueError("seed must be left out if state is given, or be the seed of the first run.")
     if (state.name, state.n) != (method.name, source.n):
         raise ValueError(
             f"state must come from a run of {method.name} on {source.n} samples, "

@@ -58,21 +58,15 @@ def read_memory_limit(limit: object, name: str = "memory_limit") -> int | None:
         return None
     wrong = f'{name} must be a number of bytes, a text such as "500MB" or None, got {shown(limit)}.'
     if isinstance(limit, str):
-        found = TEXT.fullmatch(limit)
-        unit = None if found is None else UNITS.get(found[2].lower())
-        if found is None or unit is None:
-            raise ValueError(wrong)
-        number = float(found[1]) * unit
-        if number == inf:
-            raise ValueError(wrong)
-        size = int(number)
+        match = TEXT.fullmatch(limit)
+        size = float(match[1]) * UNITS.get(match[2].lower(), 0) if match else 0.0
     elif isinstance(limit, Integral) and not isinstance(limit, bool):
         size = int(limit)
     else:
         raise TypeError(wrong)
-    if size < 1:
+    if not 1 <= size < inf:
         raise ValueError(wrong)
-    return size
+    return int(size)
 
 
 class Budget(NamedTuple):
@@ -95,7 +89,7 @@ class Budget(NamedTuple):
     def reserve(self, source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> Budget:
         """Return the budget with the needs of a run reserved; raise MemoryLimitError if they do not fit.
 
-        Arguments are those of :func:`bytes_needed`.
+        Arguments are as in :func:`bytes_needed`.
         """
         if self.limit is None:
             return self

@@ -42,42 +42,7 @@ class Position(NamedTuple):
     path: list[Tree]
 
 
-Check = Callable[[Position], None]
-
-
-class NoCheckpoint:
-    """Stands in for :class:`RunCheckpoint`, with the same interface, if there are no checkpoints.
-
-    ``every`` is the number of iterations between checkpoints, or 0.
-    """
-
-    every = 0
-
-    def load(self, check: Check = lambda position: None) -> Position | None:
-        """Return the saved state of the run, or None if it starts from the beginning.
-
-        ``check`` raises an error if the run cannot resume from there.
-        """
-        return None
-
-    def is_due(self, k: int) -> bool:
-        """Return whether a checkpoint is due."""
-        return False
-
-    def save(self, position: Position) -> None:
-        """Write a checkpoint."""
-
-    def end(self, position: Callable[[], Position]) -> None:
-        """Write the final state of the run."""
-
-    def __enter__(self) -> NoCheckpoint:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Release the folder."""
-
-
-class RunCheckpoint(NoCheckpoint):
+class RunCheckpoint:
     """Checkpoints of a run in its own store.
 
     Parameters
@@ -110,7 +75,7 @@ class RunCheckpoint(NoCheckpoint):
         self._saved, self._extra, self._closes = saved, extra, closes
         self._last = -1, 0, False
 
-    def load(self, check: Check = lambda position: None) -> Position | None:
+    def load(self, check: Callable[[Position], None]) -> Position | None:
         """Return the saved state of the run, or None if it starts from the beginning.
 
         ``check`` raises an error if the run cannot resume from there; the message names the folder.
@@ -142,11 +107,13 @@ class RunCheckpoint(NoCheckpoint):
         self._store.save(tree, memory=memory, path=position.path[self._last[1] :])
         self._last = _progress(position)
 
-    def end(self, position: Callable[[], Position]) -> None:
+    def end(self, position: Position) -> None:
         """Write the final state of the run, unless it was written last."""
-        final = position()
-        if _progress(final) != self._last:
-            self.save(final)
+        if _progress(position) != self._last:
+            self.save(position)
+
+    def __enter__(self) -> RunCheckpoint:
+        return self
 
     def __exit__(self, *_: object) -> None:
         """Release the folder."""
@@ -187,12 +154,12 @@ def open_checkpoint(
     identity: Callable[[], dict[str, object]],
     epoch: int,
     allocate: Allocate = np.empty,
-) -> NoCheckpoint:
-    """Return the checkpoints of a run, or raise an error if the folder cannot be used.
+) -> RunCheckpoint | None:
+    """Return the checkpoints of a run, None if there are none; raise an error if the folder cannot be used.
 
     Parameters
     ----------
-    checkpoint : str, Path, NoCheckpoint or None
+    checkpoint : str, Path, RunCheckpoint or None
         The folder, or checkpoints opened by the caller.
     every, resume
         As in :func:`swiftem.run`.
@@ -203,7 +170,7 @@ def open_checkpoint(
     allocate : callable
         Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
-    if isinstance(checkpoint, NoCheckpoint):
+    if isinstance(checkpoint, RunCheckpoint):
         return checkpoint
     if every is not None:
         every = check_int("checkpoint_every", every, minimum=1)
@@ -211,7 +178,7 @@ def open_checkpoint(
         if every is not None or resume is not False:
             name = "resume" if every is None else "checkpoint_every"
             raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
-        return NoCheckpoint()
+        return None
     if not isinstance(checkpoint, str | Path):
         raise TypeError(f"checkpoint must be a folder, got {checkpoint!r}.")
     store = Store(Path(checkpoint), identity(), resume)

@@ -33,7 +33,7 @@ Resume = bool | Literal["auto"]
 Allocate = Callable[..., np.ndarray]
 Memory = tuple[tuple[int, ...], str, tuple[tuple[int, str], ...]]
 
-FORMAT = "swiftem checkpoint, format 5"
+FORMAT = "swiftem checkpoint, format 6"
 STATE, RECORDS = "state", "records"
 LEFT_OVER = "memory-[0-9]*-[0-9]*", f".{STATE}.*", ".memory-*"
 """Older rows of the memory, and temporary files of a process that was killed."""
@@ -173,10 +173,9 @@ class Store:
             saved, identity = without_code(saved), without_code(identity)
         for name, value in identity.items():
             if name not in not_compared and saved.get(name) != value:
-                name, theirs, ours = _difference(name, saved.get(name), value)
+                theirs, ours = str(saved.get(name))[:300], str(value)[:300]
                 raise ValueError(
-                    f"{self.name} belongs to another run: its {name} is {str(theirs)[:300]}, that of this "
-                    f"run is {str(ours)[:300]}."
+                    f"{self.name} belongs to another run: its {name} is {theirs}, that of this run is {ours}."
                 )
         others = [name for name in VERSIONS if saved.get(name) != here[name]]
         if others:
@@ -401,15 +400,3 @@ def _hash(content: memoryview) -> str:
 def _minor(version: object) -> list[str]:
     """Return the major and minor version of a version text."""
     return str(version).split(".")[:2]
-
-
-def _difference(name: str, theirs: object, ours: object) -> tuple[str, object, object]:
-    """Return the difference of two runs: for an estimator's parameters the first one, by its name.
-
-    >>> _difference("parameters", {"tol": 0.1, "n_init": 1}, {"tol": 0.1, "n_init": 2})
-    ('n_init', 1, 2)
-    """
-    if name == "parameters" and isinstance(theirs, dict) and isinstance(ours, dict):
-        name = next(one for one in ours | theirs if theirs.get(one) != ours.get(one))
-        return name, theirs.get(name), ours.get(name)
-    return name, theirs, ours

@@ -236,7 +236,7 @@ class Compute:
             rows, log_likelihood = self._posterior(batch, theta)
             has_loss &= len(log_likelihood) == len(batch.index)
             loss -= float(batch.weight @ log_likelihood) if has_loss else 0.0
-            if remember:  # the statistics are those of the stored rows, also in float32
+            if remember:  # statistics belong to the stored rows, also in float32
                 rows = rows.astype(self.memory_dtype).astype(np.float64)
             part = self._statistics(batch, rows, batch.weight / self._source.total_weight)
             s = part if s is None else s + part

@@ -113,8 +113,10 @@ class Draws:
         return Draws(self._make)
 
 
-class SeededDraws(Draws):
-    """Sample indices from a seed.
+def seeded_draws(
+    entropy: Entropy, n: int, batch_size: int, orders: Sequence[str], weight: Array | None = None
+) -> Draws:
+    """Return sample indices from a seed.
 
     Parameters
     ----------
@@ -130,40 +132,38 @@ class SeededDraws(Draws):
 
     Examples
     --------
-    >>> from swiftem.core.draws import SeededDraws, read_seed
-    >>> i, j = SeededDraws(read_seed(0), n=5, batch_size=1, orders=["iid", "shuffled"]).at(0)
+    >>> from swiftem.core.draws import seeded_draws, read_seed
+    >>> i, j = seeded_draws(read_seed(0), n=5, batch_size=1, orders=["iid", "shuffled"]).at(0)
     >>> i.shape
     (1,)
     """
+    # Relative to the largest, as weights may be as large as 1e100.
+    sums = None if weight is None else np.cumsum(weight / weight.max())
 
-    def __init__(
-        self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str], weight: Array | None = None
-    ) -> None:
-        # Relative to the largest, as weights may be as large as 1e100.
-        sums = None if weight is None else np.cumsum(weight / weight.max())
+    def stream(number: int, order: str) -> Stream:
+        def independent(start: int, rows: int) -> Index:
+            rng, size = generator(entropy, INDICES, number, start), (rows, batch_size)
+            if order == "weighted" and sums is not None:
+                # A product may be rounded up to the whole sum.
+                index: Index = np.searchsorted(sums, rng.random(size) * sums[-1], side="right")
+                return index.clip(max=n - 1)
+            return rng.integers(n, size=size, dtype=np.intp)
 
-        def stream(number: int, order: str) -> Stream:
-            def independent(start: int, rows: int) -> Index:
-                rng, size = generator(entropy, INDICES, number, start), (rows, batch_size)
-                if order == "weighted" and sums is not None:
-                    # A product may be rounded up to the whole sum.
-                    index: Index = np.searchsorted(sums, rng.random(size) * sums[-1], side="right")
-                    return index.clip(max=n - 1)
-                return rng.integers(n, size=size, dtype=np.intp)
+        @lru_cache(maxsize=1)
+        def permutation(epoch: int) -> Index:
+            return generator(entropy, INDICES, number, epoch).permutation(n)
 
-            @lru_cache(maxsize=1)
-            def permutation(epoch: int) -> Index:
-                return generator(entropy, INDICES, number, epoch).permutation(n)
+        if order == "shuffled":
+            return _successive(lambda epoch, offset: permutation(epoch)[offset:], n, batch_size)
+        return Stream(independent, batch_size, CHUNK)
 
-            if order == "shuffled":
-                return _successive(lambda epoch, offset: permutation(epoch)[offset:], n, batch_size)
-            return Stream(independent, batch_size, CHUNK)
-
-        super().__init__(lambda: [stream(number, order) for number, order in enumerate(orders)])
+    return Draws(lambda: [stream(number, order) for number, order in enumerate(orders)])
 
 
-class BlockDraws(Draws):
-    """Sample indices from a seed, for data on disk: nearby samples are read together.
+def block_draws(
+    entropy: Entropy, edges: Index, per_window: int, in_order: bool, *, batch_size: int, streams: int
+) -> Draws:
+    """Return sample indices from a seed, for data on disk: nearby samples are read together.
 
     An epoch has each sample once. The blocks of the data come in random order (in their own order if the
     data can only be read so); consecutive ones form a window, and samples are shuffled within it. Streams are
@@ -188,48 +188,38 @@ class BlockDraws(Draws):
     Three blocks of two samples, one block per window: pairs of neighbours, in random order.
 
     >>> import numpy as np
-    >>> from swiftem.core.draws import BlockDraws, read_seed
-    >>> draws = BlockDraws(read_seed(0), np.array([0, 2, 4, 6]), 1, False, batch_size=2, streams=1)
+    >>> from swiftem.core.draws import block_draws, read_seed
+    >>> draws = block_draws(read_seed(0), np.array([0, 2, 4, 6]), 1, False, batch_size=2, streams=1)
     >>> sorted(sorted(draws.at(k)[0].tolist()) for k in range(3))
     [[0, 1], [2, 3], [4, 5]]
     """
 
-    def __init__(
-        self,
-        entropy: Entropy,
-        edges: Index,
-        per_window: int,
-        in_order: bool,
-        *,
-        batch_size: int,
-        streams: int,
-    ) -> None:
-        def stream(number: int) -> Stream:
-            @lru_cache(maxsize=1)
-            def windows(epoch: int) -> tuple[Index, Index]:
-                """Return the order of the blocks, and the ends of their windows."""
-                blocks = np.arange(len(edges) - 1)
-                if not in_order:
-                    generator(entropy, INDICES, number, epoch).shuffle(blocks)
-                ends = np.cumsum(np.diff(edges)[blocks])
-                return blocks, np.append(ends[per_window - 1 : -1 : per_window], ends[-1])
+    def stream(number: int) -> Stream:
+        @lru_cache(maxsize=1)
+        def windows(epoch: int) -> tuple[Index, Index]:
+            """Return the order of the blocks, and the ends of their windows."""
+            blocks = np.arange(len(edges) - 1)
+            if not in_order:
+                generator(entropy, INDICES, number, epoch).shuffle(blocks)
+            ends = np.cumsum(np.diff(edges)[blocks])
+            return blocks, np.append(ends[per_window - 1 : -1 : per_window], ends[-1])
 
-            @lru_cache(maxsize=1)
-            def samples(epoch: int, window: int) -> Index:
-                blocks = windows(epoch)[0][window * per_window : (window + 1) * per_window]
-                order = np.concatenate([np.arange(edges[block], edges[block + 1]) for block in blocks])
-                generator(entropy, INDICES, number, epoch, window).shuffle(order)
-                return order
+        @lru_cache(maxsize=1)
+        def samples(epoch: int, window: int) -> Index:
+            blocks = windows(epoch)[0][window * per_window : (window + 1) * per_window]
+            order = np.concatenate([np.arange(edges[block], edges[block + 1]) for block in blocks])
+            generator(entropy, INDICES, number, epoch, window).shuffle(order)
+            return order
 
-            def piece(epoch: int, offset: int) -> Index:
-                ends = windows(epoch)[1]
-                window = int(np.searchsorted(ends, offset, side="right"))
-                order = samples(epoch, window)
-                return order[offset - (int(ends[window]) - len(order)) :]
+        def piece(epoch: int, offset: int) -> Index:
+            ends = windows(epoch)[1]
+            window = int(np.searchsorted(ends, offset, side="right"))
+            order = samples(epoch, window)
+            return order[offset - (int(ends[window]) - len(order)) :]
 
-            return _successive(piece, int(edges[-1]), batch_size)
+        return _successive(piece, int(edges[-1]), batch_size)
 
-        super().__init__(lambda: [stream(number) for number in range(streams)])
+    return Draws(lambda: [stream(number) for number in range(streams)])
 
 
 def _successive(piece: Callable[[int, int], Index], n: int, b: int) -> Stream:
@@ -249,8 +239,10 @@ def _successive(piece: Callable[[int, int], Index], n: int, b: int) -> Stream:
     return Stream(rows, b, min(CHUNK, ORDERS * n))
 
 
-class GivenDraws(Draws):
-    """Sample indices given by the caller.
+def given_draws(
+    draws: ArrayLike, *, n: int, batch_size: int, streams: int, n_iter: int, start: int = 0
+) -> Draws:
+    """Return sample indices given by the caller.
 
     Parameters
     ----------
@@ -261,24 +253,20 @@ class GivenDraws(Draws):
     start : int
         The iteration of the first row.
     """
+    if streams == 0:
+        raise ValueError("draws must be left out for a method that draws no samples.")
+    parts = [draws] if streams == 1 else list(draws) if np.iterable(draws) else []
+    if len(parts) != streams:
+        raise ValueError(
+            f"draws must be {streams} index arrays for this method, a pair (i, j), "
+            f"got {'an array' if isinstance(draws, np.ndarray) else len(parts)}."
+        )
 
-    def __init__(
-        self, draws: ArrayLike, *, n: int, batch_size: int, streams: int, n_iter: int, start: int = 0
-    ) -> None:
-        if streams == 0:
-            raise ValueError("draws must be left out for a method that draws no samples.")
-        parts = [draws] if streams == 1 else list(draws) if np.iterable(draws) else []
-        if len(parts) != streams:
-            raise ValueError(
-                f"draws must be {streams} index arrays for this method, a pair (i, j), "
-                f"got {'an array' if isinstance(draws, np.ndarray) else len(parts)}."
-            )
+    def stream(index: Index) -> Stream:
+        return Stream(lambda row, rows: index[row : row + rows], batch_size, index.size, start)
 
-        def stream(index: Index) -> Stream:
-            return Stream(lambda row, rows: index[row : row + rows], batch_size, index.size, start)
-
-        given = [_given(part, n, batch_size, n_iter) for part in parts]
-        super().__init__(lambda: [stream(index) for index in given])
+    given = [_given(part, n, batch_size, n_iter) for part in parts]
+    return Draws(lambda: [stream(index) for index in given])
 
 
 def _given(draws: ArrayLike, n: int, b: int, n_iter: int) -> Index:

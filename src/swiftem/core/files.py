@@ -97,7 +97,8 @@ def _umask() -> int:
     return mask
 
 
-ROWS, BYTES = 4096, 1 << 20
+ROWS = 4096
+"""Rows that have a checksum together."""
 
 
 def fingerprint(kind: str, *arrays: np.ndarray | None) -> str:
@@ -135,10 +136,8 @@ def file_hash(kind: str, files: Sequence[Path]) -> str:
     """
     digest = hashlib.blake2b(kind.encode(), digest_size=16)
     for file in files:
-        digest.update(str(file.stat().st_size).encode())
         with file.open("rb") as stream:
-            while part := stream.read(BYTES):
-                digest.update(part)
+            digest.update(hashlib.file_digest(stream, "blake2b").digest())
     return digest.hexdigest()
 
 

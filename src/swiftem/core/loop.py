@@ -9,8 +9,8 @@ from os import PathLike
 import numpy as np
 
 from swiftem.core.algorithm import Current, Loop, Task
-from swiftem.core.averaging import Averages, Averaging
-from swiftem.core.checkpoint import NoCheckpoint, Position, check_form
+from swiftem.core.averaging import Averages
+from swiftem.core.checkpoint import Position, RunCheckpoint, check_form
 from swiftem.core.checks import check_int
 from swiftem.core.draws import Entropy
 from swiftem.core.model import BoundModel
@@ -67,8 +67,8 @@ class RunLoop:
         The inputs of the iterations.
     records : Records
         Records and callback.
-    checkpoints : NoCheckpoint
-        The open folder, or its stand-in.
+    checkpoints : RunCheckpoint or None
+        The open folder, if there are checkpoints.
     entropy : ndarray of uint32, shape (4,)
         The seed of the draws.
     first, stop : int
@@ -79,7 +79,7 @@ class RunLoop:
 
     task: Task
     records: Records
-    checkpoints: NoCheckpoint
+    checkpoints: RunCheckpoint | None
     entropy: Entropy
     first: int
     stop: int
@@ -97,31 +97,34 @@ class RunLoop:
         """
         task, records = self.task, self.records
         records.per_pass = task.compute.per_pass
-        loop, averaging = task.compute.loop(task), task.method.averaging(task.source.n)
+        loop, (every, window) = task.compute.loop(task), task.method.averaging(task.source.n)
         saved = self._load(theta)
         try:
             now = self._begin(loop, theta, s, state, saved)
         except KeyboardInterrupt:  # there is only θ^(0) so far
             begun = State(task.method.name, task.source.n, 0, 0, 0, self.entropy, None)
             return Result(theta, s, begun, 0.0, 0, 0, "interrupted", records.path)  # type: ignore[arg-type]
-        if averaging.every and now.averages is None:
-            now.averages = Averages.empty(now.theta, now.s)
+        if every and now.averages is None:
+            now.averages = Averages.empty(every, window, now.theta, now.s)
         try:
             if state is None or saved is not None:  # a continued run has recorded its first iterate
                 records.take(reported(task.model, now))
-            self._iterate(loop, averaging, now)
+            self._iterate(loop, now)
             status = ending(
                 now, self.first, self.stop, 0 if state is None else state.rejected, records.stopped
             )
         except KeyboardInterrupt:
             status = "interrupted"
-        self.checkpoints.end(lambda: self._position(loop, now))
+        if self.checkpoints is not None:
+            self.checkpoints.end(self._position(loop, now))
         end, last = state_of(task, now, loop, self.entropy), reported(task.model, now)
         passes = now.evaluations / task.compute.per_pass
         return Result(last.theta, last.s, end, passes, now.k, now.rejected, status, records.path)
 
     def _load(self, theta: Theta) -> Position | None:
         """Return the position of the checkpoint, if there is one, and restore the records."""
+        if self.checkpoints is None:
+            return None
         saved = self.checkpoints.load(lambda at: check_position(at, self.task, theta, self.entropy))
         if saved is not None:
             self.records.path, self.records.last = saved.path, saved.recorded
@@ -151,18 +154,19 @@ class RunLoop:
             loop.restore(known.loop, now)
         return now
 
-    def _iterate(self, loop: Loop, averaging: Averaging, now: Current) -> None:
+    def _iterate(self, loop: Loop, now: Current) -> None:
         """Iterate until the end or until the callback stops the run; Ctrl-C is raised between stretches."""
         task, records, checkpoints = self.task, self.records, self.checkpoints
-        distances = [every for every in (averaging.every, records.every, checkpoints.every) if every]
+        pauses = (now.averages, records, checkpoints)
+        distances = [pause.every for pause in pauses if pause is not None and pause.every]
         while now.k < self.stop and not records.stopped:
             with task.compute.checked_by(task.interrupt.check):  # the callback's passes are not interrupted
                 loop.advance(now, min([self.stop, *(now.k - now.k % every + every for every in distances)]))
             if now.averages is not None:
-                now.averages = averaging.add(now.averages, now.k, now.s)
+                now.averages = now.averages.add(now.k, now.s)
             if records.is_due(now.k):
                 records.take(reported(task.model, now))
-            if checkpoints.is_due(now.k):
+            if checkpoints is not None and checkpoints.is_due(now.k):
                 checkpoints.save(self._position(loop, now))
         task.interrupt.check()
 
@@ -203,7 +207,7 @@ def check_position(at: Position, task: Task, theta: Theta, entropy: Entropy) -> 
     check_form("the method's state", state.method, method.init(theta, at.s, memory))
     check_form("before", state.before, None if state.before is None else at.s)
     if state.averages is not None:
-        check_form("averages", state.averages, Averages.empty(at.theta, at.s))
+        check_form("averages", state.averages, Averages.empty(*method.averaging(n), at.theta, at.s))
 
 
 def first_pass(task: Task, theta: Theta, s_given: Array | None) -> Current:
@@ -273,7 +277,7 @@ def copy_arrays(state: Tree, scratch: str | PathLike[str] | None = None) -> Tree
 
 def reported(model: BoundModel, now: Current) -> Current:
     """Return ``now``, or the average of its statistics and their M-step, if there are averages."""
-    mean = None if now.averages is None else Averaging.mean(now.averages)
+    mean = None if now.averages is None else now.averages.mean()
     if mean is None or not model.in_domain(mean):
         return now
     return replace(now, s=mean, theta=model.m_step(mean))

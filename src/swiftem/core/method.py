@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
-from swiftem.core.averaging import Averaging
 from swiftem.core.checks import check_choice, check_int, check_real
 from swiftem.core.schedules import StepSize, check_step_size
 from swiftem.core.source import Batch
@@ -78,8 +77,8 @@ class Update:
         ref: nothing, or the sample's statistics at the state's ``anchor``, at θ of the previous iteration
         (which the state's ``anchor`` then is), or from its ``memory``.
     renewed_by : {"none", "drawn", "other"}
-        Which memory is renewed: none; that of the samples I themselves, before S = C is read; or that of
-        the samples J of a second stream, after S was computed.
+        Which memory is renewed: none; of the samples I themselves, before S = C is read; or of the
+        samples J of a second stream, after S was computed.
     correction : float
         λ, from 0 to 1.
 
@@ -156,7 +155,7 @@ class Method(ABC):
     remembers : bool
         Whether it keeps a memory of every sample's rows. These three follow from ``update`` if there is one.
     leaps : bool
-        Whether it evaluates samples at other parameters than θ, so that its proxy is not that of em even if
+        Whether it evaluates samples at other parameters than θ, so that its proxy differs from em's even if
         all samples are drawn.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
@@ -256,9 +255,9 @@ class Method(ABC):
         """Return the first iteration from k on that begins with a full pass, or None if there is none."""
         return None
 
-    def averaging(self, n: int) -> Averaging:
-        """Return what averages the statistics of a run on n samples; by default nothing."""
-        return Averaging()
+    def averaging(self, n: int) -> tuple[int, int]:
+        """Return ``every`` and ``window`` of :class:`~swiftem.core.averaging.Averages`; 0 for no averages."""
+        return 0, 0
 
     def epoch(self, n: int) -> int:
         """Return the iterations per epoch, n / b rounded up."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from swiftem.core.budget import Budget
 from swiftem.core.checks import check_int, shown
 from swiftem.core.compute import BLOCK, Compute, Placement
-from swiftem.core.draws import BlockDraws, Draws, Entropy, GivenDraws, SeededDraws
+from swiftem.core.draws import Draws, Entropy, block_draws, given_draws, seeded_draws
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.schedules import RandomTermination
@@ -108,14 +108,14 @@ class Problem:
         if given is not None:
             limit = n_iter.n_iter if isinstance(n_iter, RandomTermination) else n_iter
             count = check_int("n_iter", limit, minimum=0)
-            return GivenDraws(given, n=source.n, batch_size=b, streams=streams, n_iter=count, start=first)
+            return given_draws(given, n=source.n, batch_size=b, streams=streams, n_iter=count, start=first)
         self.budget.check_order(source, method)
         if source.layout is not None:
-            return BlockDraws(entropy, *source.layout, batch_size=b, streams=streams)
+            return block_draws(entropy, *source.layout, batch_size=b, streams=streams)
         weight = None
         if "weighted" in method.orders:
             weight = np.concatenate([batch.weight for batch in source.blocks(BLOCK)])
-        return SeededDraws(entropy, source.n, b, method.orders, weight)
+        return seeded_draws(entropy, source.n, b, method.orders, weight)
 
     def _check_weighted(self) -> None:
         """Raise ValueError if samples cannot be drawn in proportion to their weights."""
@@ -163,7 +163,7 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     Parameters
     ----------
     before, after : ndarray, of the same shape
-        Statistics, and those of one more E-step.
+        Statistics before and after one more E-step.
     scale : ndarray, shape of the statistics, or float
         Factors that make the statistics free of units.
 
@@ -178,7 +178,7 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     largest = float(np.abs(size).max(initial=0.0))
     if not largest:  # all were zero: everything that is there now has changed
         return float(np.any(after != before))
-    # Relative to the largest, as squares of large numbers overflow and those of small ones underflow.
+    # Relative to the largest, as squares of large numbers overflow, and of small ones underflow.
     change, size = (before - after) * scale / largest, size / largest
     # Not by BLAS, whose last bit depends on its threads.
     return float(np.sqrt(np.square(change).sum() / np.square(size).sum()))
@@ -188,7 +188,7 @@ def certificate(bound: BoundModel, s: Array, after: Array) -> float:
     r"""Return :math:`\|s - \bar s(\bar\theta(s))\| / \|s\|`, with norms of unit-free statistics.
 
     If one more E-step changes nothing, θ is a stationary point (Lemma global). Statistics of mixtures with
-    covariances are scaled as if rows had unit variance, those of other families as if features had a mean
+    covariances are scaled as if rows had unit variance, and of other families as if features had a mean
     square of one. For pLSA only the statistics of the words are used, which determine the topics. Others are
     not scaled: a mixture of unit variances has the standard deviation as its unit.
 

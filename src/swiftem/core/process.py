@@ -118,7 +118,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class CompileClock:
-    """Seconds without those of compiling.
+    """A clock that stands still while code is compiled.
 
     Numba compiles in one thread at a time, so that times of compiling never overlap.
 
@@ -155,7 +155,7 @@ class CompileClock:
             return seconds
 
     def now(self) -> float:
-        """Return the seconds since some moment, without those of compiling."""
+        """Return the seconds since some moment, without the time of compiling."""
         with self._lock:
             now = perf_counter() if self._stopped_at is None else self._stopped_at
             return now - self._compiled

@@ -123,7 +123,7 @@ class power:
 class sample_size:
     r"""A constant step that shrinks with the data: :math:`\gamma = \min(1, c\, b\, n^{-a})`, a = 2/3.
 
-    The exponent 2/3 is that of the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` is better.
+    The exponent 2/3 is from the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` is better.
 
     >>> sample_size(2).resolve(n=1000, batch_size=5)
     constant(0.1)
@@ -316,7 +316,7 @@ class RandomTermination:
     n_iter : int
         K_max.
     earliest : {0, 1}
-        Smallest K. 0, the default, is that of Theorem 2: K from 0 to K_max − 1. Theorem 1, on iem, needs
+        Smallest K. 0, the default, is for Theorem 2: K from 0 to K_max − 1. Theorem 1, on iem, needs
         1: K from 1 to K_max, one later with the same seed, as its proof does not hold at k = 0.
 
     Examples

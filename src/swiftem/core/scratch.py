@@ -68,7 +68,7 @@ def scratch_array(
 
 
 def is_scratch(array: object) -> bool:
-    """Tell whether an array, or its base, is from :func:`scratch_array`."""
+    """Return whether an array, or its base, is from :func:`scratch_array`."""
     return _mapped(array) is not None
 
 

@@ -106,7 +106,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def n(self) -> int:
-        """Number of samples, without those of weight zero."""
+        """Number of samples whose weight is not zero."""
 
     @property
     @abstractmethod

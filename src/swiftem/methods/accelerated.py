@@ -18,7 +18,7 @@ ACCELERATIONS: dict[str, type[Acceleration]] = {scheme.name: scheme for scheme i
 
 
 class AcceleratedState(NamedTuple):
-    """``steps``: the state of the acceleration; ``method``: that of the method."""
+    """States of the acceleration (``steps``) and of the method."""
 
     steps: Tree
     method: Tree

@@ -30,7 +30,7 @@ class Space(Protocol):
         ...
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether the M-step exists at ``s``."""
+        """Return whether the M-step exists at ``s``."""
         ...
 
 
@@ -83,7 +83,7 @@ def inner(a: Array, b: Array) -> float:
 
 
 def is_worse(state: Tree, s: Array, objective: float, space: Space) -> bool:
-    """Tell whether the pass was at a leap that must be taken back."""
+    """Return whether the pass was at a leap that must be taken back."""
     if not state.leaps:
         return False
     most = state.objective + SLACK * (1.0 + abs(state.objective))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from swiftem.core.averaging import Averaging
 from swiftem.core.checks import check_int, shown
 from swiftem.core.method import EStep, Method, Update, declared
 from swiftem.core.types import Array, Index, Theta, Tree
@@ -102,9 +101,9 @@ class Averaged(Method):
         """Return the method's next full pass."""
         return self.method.renewal(k, n)
 
-    def averaging(self, n: int) -> Averaging:
-        """Return the points and restarts of the averages."""
-        is_suffix = isinstance(self.window, str)
-        length = self.epoch(n) if isinstance(self.window, str) else self.window
-        every = max(1, length // POINTS)
-        return Averaging(every, None if is_suffix else max(1, -(-length // every)))
+    def averaging(self, n: int) -> tuple[int, int]:
+        """Return the distances of points and of restarts."""
+        if isinstance(self.window, str):
+            return max(1, self.epoch(n) // POINTS), 0
+        every = max(1, self.window // POINTS)
+        return every, -(-self.window // every)

@@ -97,7 +97,7 @@ class SpiderEM(Method):
     ) -> SpiderEM:
         r"""Return the method with batches and epochs of √n, and a step that is the same for all n.
 
-        Fort, Moulines and Wai 2020 for fixed epochs, 2021 for geometric ones. Their iterate is that of
+        Fort, Moulines and Wai 2020 for fixed epochs, 2021 for geometric ones. Their iterate comes from
         ``n_iter=swiftem.RandomTermination(...)``.
 
         Parameters

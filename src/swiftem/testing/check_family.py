@@ -34,10 +34,10 @@ def check_family(family: Family, y: ArrayLike, *, seed: int = 0) -> None:
 
     Notes
     -----
-    The requirements: those of :func:`check_model` on a mixture of the family; shapes with the components'
+    The requirements: all of :func:`check_model` on a mixture of the family; shapes with the components'
     axis first; rows that are either refused by a sentence or have finite features within the bounds; an
     M-step of the largest likelihood; random rows that are valid and follow the density, which integrates to
-    one in one column; and if columns are independent, that parts of the density and means are those of the
+    one in one column; and if columns are independent, that parts of the density and means belong to
     columns. The M-step of a family with ``channels`` is checked by :func:`check_model` alone.
 
     Examples
@@ -79,7 +79,7 @@ def check_family(family: Family, y: ArrayLike, *, seed: int = 0) -> None:
 
 
 def _check_shapes(family: Family, params: Params, components: int, d: int) -> None:
-    """Parameters have the components' axis first; the second axis of the first is that of the columns."""
+    """Parameters have the components' axis first; the second axis of the first has the columns."""
     shapes = family.shapes(components, d)
     for name, shape in shapes.items():
         require(shape[0] == components, f"{name} must have shape (M, ...), got {shape} for M = {components}.")
@@ -147,7 +147,7 @@ def _features(family: Family, rows: np.ndarray) -> Array:
 
 
 def _check_m_step(family: Family, rows: np.ndarray, components: int, rng: np.random.Generator) -> None:
-    """No other parameters, those of other rows, have a larger likelihood."""
+    """No parameters of other rows have a larger likelihood."""
     features = _features(family, rows)
     counts = np.full(components, 1.0 / components)
 
@@ -192,7 +192,7 @@ def _fitted(family: Family, rows: np.ndarray) -> Params:
 def _check_draws(
     family: Family, params: Params, components: int, d: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Random rows are valid, and their most likely parameters are not far from those of the draws."""
+    """Random rows are valid, and their most likely parameters are not far from the given ones."""
     count = 4000
     rows = family.draw(params, np.repeat(np.arange(components), count), rng)
     require(rows.shape == (components * count, d), f"draw must return (count, d), got shape {rows.shape}.")
@@ -236,7 +236,7 @@ def _check_density(family: Family, column: np.ndarray, rng: np.random.Generator)
 
 
 def _check_columns(family: Family, rows: np.ndarray, params: Params) -> None:
-    """Constants, bases and features are those of the columns, kind after kind."""
+    """Constants, bases and features belong to columns, kind after kind."""
     d = rows.shape[1]
     phi, constant = family.natural(params)
     width = family.kinds * d
@@ -256,14 +256,14 @@ def _check_columns(family: Family, rows: np.ndarray, params: Params) -> None:
         changed = np.flatnonzero((family.features(other) != before).any(axis=0))
         require(
             (changed % d == column).all(),
-            f"features must be those of all columns, kind after kind, but column {column} changes "
+            f"features must be of all columns, kind after kind, but column {column} changes "
             f"features {changed.tolist()} of {before.shape[1]}.",
         )
     family.check_rows(np.full((1, d), family.filler))
 
 
 def _check_expected(family: Family, params: Params, drawn: list[np.ndarray]) -> None:
-    """The mean of a column is that of random rows."""
+    """The expected mean of a column agrees with random rows."""
     if type(family).expected is Family.expected:
         return
     for mean, rows in zip(family.expected(params), drawn, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem._run import objective
-from swiftem.core.draws import SeededDraws, read_seed
+from swiftem.core.draws import read_seed, seeded_draws
 from swiftem.core.method import Method, declared
 from swiftem.data.documents.tokens import TokenSource
 from swiftem.models import GaussianMixtureModel, PLSAModel
@@ -76,7 +76,7 @@ def check_declaration(method: Method) -> None:
 
 
 def check_renewals(method: Method) -> None:
-    """A renewal is not before the iteration, and is that of all iterations up to it."""
+    """A renewal is not before the iteration, and the same for all iterations up to it."""
     for n in (7, 60, 80):
         for k in range(50):
             first, after = method.renewal(k, n), method.renewal(k + 1, n)
@@ -101,7 +101,7 @@ def check_one_step(method: Method, case: Case) -> None:
     )
     is_named_tuple = isinstance(state, tuple) and hasattr(state, "_fields")
     require(is_named_tuple, f"the state must be a NamedTuple, got {kind.__name__}.")
-    draws = SeededDraws(read_seed(0), case.source.n, method.batch_size, method.orders)
+    draws = seeded_draws(read_seed(0), case.source.n, method.batch_size, method.orders)
     for k in range(3):
         returned = method.proxy(k, theta, freeze(draws.at(k)), state, e_step)
         is_pair = isinstance(returned, tuple) and len(returned) == 2

@@ -55,7 +55,7 @@ def check_source(source: Source, y: ArrayLike | None = None) -> None:
 
 
 def _check_members(source: Source, samples: np.ndarray) -> None:
-    """Check what the library asks of a source besides its samples."""
+    """Check what the library asks of a source in addition to its samples."""
     name = type(source).__name__
     require(source.facts is source.facts, f"facts of {name} must be one dictionary.")
     needed = source.bytes_needed(2, 2)
