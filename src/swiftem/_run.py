@@ -159,7 +159,7 @@ def run(
         if function is not None and not callable(function):
             raise TypeError(f"{name} must be a function of an iterate, got {shown(function)}.")
     if isinstance(data, Problem):
-        problem = data
+        problem = read_problem(model, data, sample_weight)
     else:
         limit = read_memory_limit(device_memory_limit, "device_memory_limit")
         placement = Placement(kernels_of(device, data) or "cpu", read_form(kernels), limit)
