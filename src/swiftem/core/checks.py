@@ -283,7 +283,7 @@ def not_numbers(X: Any) -> dict[Any, str]:
         contents = zip(X.column_names, map(arrow_reason, X.schema.types), strict=True)
     elif isinstance(X, np.ndarray) and X.dtype.names is not None:
         contents = ((name, _dtype_content(X.dtype[name])) for name in X.dtype.names)
-    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind != "c":
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind not in "biufc":
         contents = ((j, _array_content(X[:, j])) for j in range(X.shape[1]))
     elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
         width = len(X[0])

@@ -84,7 +84,6 @@ class FunctionsLoop(CompiledLoop):
             mean=source.n / (total * b),
             share=1 / source.total_weight,
         )
-        self._known: list[tuple[Theta, Theta]] = []
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1, in stretches once θ has the type of M-step results."""
@@ -101,22 +100,12 @@ class FunctionsLoop(CompiledLoop):
         """Return θ in the form of compiled code."""
         from swiftem.functions.kernel import converted
 
-        for known, plain in self._known:
-            if theta is known:
-                return self._remember(theta, plain)
-        return self._remember(theta, converted(theta, self._compiled.theta))
-
-    def _remember(self, theta: Theta, plain: Theta) -> Theta:
-        """Cache the compiled forms of the last few θ: conversion takes as long as an iteration in Python."""
-        self._known = [(theta, plain), *(pair for pair in self._known if pair[0] is not theta)][:4]
-        return plain
+        return converted(theta, self._compiled.theta)
 
     def theta_of(self, s: Array) -> Theta:
         """Return θ̄(s)."""
         plain, names = self._compiled.functions[1](s), self._compiled.names
-        theta = plain if names is None else names(*plain)
-        self._remember(theta, plain)
-        return theta
+        return plain if names is None else names(*plain)
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Run the compiled loop."""
