@@ -258,22 +258,22 @@ for _name, _options in {
     )
 
 QUICK = {
-    "run unit em": {"Iterate", "State", "EMState", "GaussianMixtureTheta"},
+    "run unit em": {"Iterate", "State", "NoState", "GaussianMixtureTheta"},
     "run records": {"GaussianMixtureStatistics"},
     "run full squarem": {"AcceleratedState", "SquaremState", "GaussianTheta"},
     "run poisson anderson": {"AndersonState", "MixtureTheta"},
     "run unit averaged": {"Averages"},
-    "run diag iem": {"IncrementalEMState"},
-    "run one by one fiem": {"FastIncrementalEMState"},
+    "run diag iem": {"MemoryState"},
+    "run one by one fiem": {"MemoryState"},
     "run far fiem": {"Far"},
     "run unit opt-fiem": {"OptFIEMState"},
-    "run unit spider": {"SpiderEMState"},
+    "run unit spider": {"AnchorState"},
     "run token by token spider": {"PLSATheta", "TokensSnapshot", "Before"},
-    "run own sem": {"OnlineEMState", "resume_cases:Rate"},
+    "run own sem": {"NoState", "resume_cases:Rate"},
     "GaussianMixture full spider": {"Run", "Start"},
     "PLSA auto opt-fiem": {"Moment"},
     "PLSA documents sem-vr": {
-        "VarianceReducedEMState",
+        "AnchorState",
         "DocumentTheta",
         "Places",
         "Running",

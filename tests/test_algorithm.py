@@ -13,7 +13,7 @@ from helpers import (
 
 import swiftem
 from swiftem import methods, schedules
-from swiftem.core.draws import SeededDraws, read_seed
+from swiftem.core.draws import read_seed, seeded_draws
 
 VARYING = schedules.power(0.5, 0.4)
 
@@ -226,7 +226,7 @@ def test_same_seed_same_trajectory(make, name, b):
 def test_seeded_draws_given_explicitly(make, name, memory_order):
     problem = make(20)
     method = make_method(name, batch_size=3, step_size=VARYING, memory_order=memory_order)
-    drawn = SeededDraws(read_seed(7), n=20, batch_size=3, orders=method.orders)
+    drawn = seeded_draws(read_seed(7), n=20, batch_size=3, orders=method.orders)
     streams = [np.array(stream) for stream in zip(*(drawn.at(k) for k in range(40)), strict=True)]
     draws = tuple(streams) if name in helpers.IN_PAIRS else streams[0]
     given = problem.run(method, n_iter=40, draws=draws)

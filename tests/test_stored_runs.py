@@ -7,7 +7,7 @@ from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 import swiftem
 from swiftem import methods, models
 from swiftem.core import budget, draws
-from swiftem.core.draws import BlockDraws, read_seed
+from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.scratch import is_scratch
 from swiftem.data import BlockSource, NpySource
 from swiftem.kernels.threads import set_threads
@@ -50,7 +50,7 @@ def the_same_in_memory(model, rows, weight, source, method, n_iter):
     given = None
     if method.index_streams:
         streams = method.index_streams
-        drawn = BlockDraws(read_seed(3), *source.layout, batch_size=method.batch_size, streams=streams)
+        drawn = block_draws(read_seed(3), *source.layout, batch_size=method.batch_size, streams=streams)
         given = drawn.block(0, n_iter)
         given = given[0] if streams == 1 else given
     return swiftem.run(

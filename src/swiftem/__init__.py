@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from swiftem.core.result import Iterate as Iterate
     from swiftem.core.result import Result as Result
     from swiftem.core.result import State as State
-    from swiftem.core.termination import RandomTermination as RandomTermination
+    from swiftem.core.schedules import RandomTermination as RandomTermination
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
     from swiftem.estimators import Mixture as Mixture
@@ -44,7 +44,7 @@ NAMES = {
     "Iterate": "core.result",
     "Mixture": "estimators",
     "PLSA": "estimators",
-    "RandomTermination": "core.termination",
+    "RandomTermination": "core.schedules",
     "RegressionMixture": "estimators",
     "Result": "core.result",
     "State": "core.result",

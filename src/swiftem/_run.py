@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -14,31 +15,20 @@ from numpy.typing import ArrayLike
 
 from swiftem.core.algorithm import Task
 from swiftem.core.budget import Budget, read_memory_limit
-from swiftem.core.checkpoint import NoCheckpoint, kept_seed, open_checkpoint
-from swiftem.core.checks import check_choice
+from swiftem.core.checkpoint import RunCheckpoint, kept_seed, open_checkpoint
+from swiftem.core.checks import as_floats, check_choice, check_int, shown
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.describe import describe, digest
-from swiftem.core.draws import INITIAL_THETA, Seed, generator
-from swiftem.core.loop import RunLoop
+from swiftem.core.draws import INITIAL_THETA, TERMINATION, Entropy, Seed, generator, read_seed
+from swiftem.core.loop import Records, RunLoop
 from swiftem.core.method import Method
-from swiftem.core.model import Model
-from swiftem.core.problem import (
-    Problem,
-    allows_missing,
-    check_access,
-    check_callable,
-    check_method,
-    check_model,
-    check_state,
-    read_n_iter,
-    read_start,
-)
+from swiftem.core.model import BoundModel, Model
+from swiftem.core.problem import Problem, allows_missing, check_access, check_model
 from swiftem.core.process import DeferredInterrupt
-from swiftem.core.records import Records
 from swiftem.core.result import Iterate, Result, State
-from swiftem.core.schedules import resolve
-from swiftem.core.termination import RandomTermination
-from swiftem.core.types import Array, Theta
+from swiftem.core.schedules import RandomTermination, Schedule, resolve
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta, Tree
 from swiftem.core.warn import warn
 from swiftem.data.as_source import as_source, read_problem
 from swiftem.data.foreign import is_planned, kernels_of
@@ -59,10 +49,10 @@ def run(
     s0: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     seed: Seed = None,
-    draws: Any = None,
+    draws: ArrayLike | None = None,
     state: State | None = None,
     record_every: int | None = None,
-    record: Callable[[Iterate], Any] | None = None,
+    record: Callable[[Iterate], Tree] | None = None,
     callback: Callable[[Iterate], bool | None] | None = None,
     kernels: Literal["auto", "reference"] = "auto",
     device: str = "auto",
@@ -70,7 +60,7 @@ def run(
     client: Any = None,
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
-    checkpoint: str | Path | NoCheckpoint | None = None,
+    checkpoint: str | Path | RunCheckpoint | None = None,
     checkpoint_every: int | None = None,
     resume: bool | Literal["auto"] = False,
 ) -> Result:
@@ -163,57 +153,24 @@ def run(
     [(0, 1.0), (1000, 3.0), (2000, 5.0)]
     """
     check_model(model)
-    check_method(method)
-    check_callable("record", record)
-    check_callable("callback", callback)
-    limit = read_memory_limit(device_memory_limit, "device_memory_limit")
-    placement = Placement(kernels_of(device, data) or "cpu", read_form(kernels), limit)
-    source = as_source(
-        data,
-        sample_weight,
-        on_device=placement.device != "cpu",
-        allow_missing=allows_missing(model),
-        client=client,
-    )
-    check_access(method, source)
-    budget = Budget(read_memory_limit(memory_limit), scratch)
-    budget.reserve(source, method)  # before the data are read to bind the model
-    return run_problem(
-        Problem(model, source, placement=placement, budget=budget),
-        method,
-        n_iter=n_iter,
-        theta0=theta0,
-        s0=s0,
-        seed=seed,
-        draws=draws,
-        state=state,
-        record_every=record_every,
-        record=record,
-        callback=callback,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
-    )
-
-
-def run_problem(
-    problem: Problem,
-    method: Method,
-    *,
-    n_iter: int | RandomTermination,
-    theta0: Theta | None = None,
-    s0: ArrayLike | None = None,
-    seed: Seed = None,
-    draws: Any = None,
-    state: State | None = None,
-    record_every: int | None = None,
-    record: Callable[[Iterate], Any] | None = None,
-    callback: Callable[[Iterate], bool | None] | None = None,
-    checkpoint: str | Path | NoCheckpoint | None = None,
-    checkpoint_every: int | None = None,
-    resume: bool | Literal["auto"] = False,
-) -> Result:
-    """Fit a model that is already bound to its data; arguments and result are those of :func:`run`."""
+    if not isinstance(method, Method):
+        raise TypeError(f"method must be an instance such as methods.EM(), got {shown(method)}.")
+    for name, function in (("record", record), ("callback", callback)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function of an iterate, got {shown(function)}.")
+    if isinstance(data, Problem):
+        problem = read_problem(model, data, sample_weight)
+    else:
+        limit = read_memory_limit(device_memory_limit, "device_memory_limit")
+        placement = Placement(kernels_of(device, data) or "cpu", read_form(kernels), limit)
+        is_on_device, allow_missing = placement.device != "cpu", allows_missing(model)
+        source = as_source(
+            data, sample_weight, on_device=is_on_device, allow_missing=allow_missing, client=client
+        )
+        check_access(method, source)
+        budget = Budget(read_memory_limit(memory_limit), scratch)
+        budget.reserve(source, method)  # before the data are read to bind the model
+        problem = Problem(model, source, placement=placement, budget=budget)
     source, budget = problem.source, problem.reserve(method)
     entropy = check_state(state, method, source, seed, theta0, s0)
     if seed is None and state is None:
@@ -226,7 +183,7 @@ def run_problem(
     k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
     records = Records(record_every, record, callback, method.epoch(source.n))
 
-    def identity() -> dict[str, Any]:
+    def identity() -> dict[str, object]:
         # Draws from a seed do not depend on the length of a run: it may be extended.
         is_fixed = draws is not None or not isinstance(n_iter, Integral)
         return {
@@ -243,16 +200,12 @@ def run_problem(
             "kernels": f"{problem.placement.form} on {problem.placement.device}",
         }
 
+    epoch, allocate = method.epoch(source.n), budget.make_memory
     checkpoints = open_checkpoint(
-        checkpoint,
-        checkpoint_every,
-        resume,
-        identity=identity,
-        epoch=method.epoch(source.n),
-        allocate=budget.make_memory,
+        checkpoint, checkpoint_every, resume, identity=identity, epoch=epoch, allocate=allocate
     )
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
-    with checkpoints, DeferredInterrupt() as interrupt:
+    with checkpoints or nullcontext(), DeferredInterrupt() as interrupt:
         compute = problem.compute
         compute.begin(method.memory_dtype, budget.make_memory, is_divided=method.order == "weighted")
         task = Task(problem.bound, method, source, gamma, indices, compute, interrupt)
@@ -266,7 +219,62 @@ def run_problem(
     return result
 
 
-def _draws_digest(draws: Any) -> str | None:
+def run_problem(problem: Problem, method: Method, **options: Any) -> Result:
+    """Fit a model that is already bound to its data; ``options`` are arguments of :func:`run`."""
+    return run(problem.model, problem, method, **options)
+
+
+def check_state(
+    state: State | None,
+    method: Method,
+    source: Source,
+    seed: Seed,
+    theta0: Theta | None,
+    s0: ArrayLike | None,
+) -> Entropy:
+    """Return the seed's words: of the state, if there is a valid one."""
+    if state is None:
+        return read_seed(seed)
+    if not isinstance(state, State):
+        raise TypeError(f"state must be the state of a result, got {type(state).__name__}.")
+    if theta0 is None or (s0 is None and not state.is_before_first_pass):
+        raise ValueError("state needs theta0 and s0, the theta and s of the same result.")
+    if seed is not None and not np.array_equal(read_seed(seed), state.entropy):
+        raise ValueError("seed must be left out if state is given, or be the seed of the first run.")
+    if (state.name, state.n) != (method.name, source.n):
+        raise ValueError(
+            f"state must come from a run of {method.name} on {source.n} samples, "
+            f"got one of {state.name} on {state.n}."
+        )
+    return state.entropy
+
+
+def read_n_iter(n_iter: int | RandomTermination, gamma: Schedule, entropy: Entropy, k0: int) -> int:
+    """Return the number of iterations: as given, or drawn."""
+    if isinstance(n_iter, RandomTermination):
+        return n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
+    return check_int("n_iter", n_iter, minimum=0)
+
+
+def read_start(
+    model: BoundModel, theta0: Theta | None, s0: ArrayLike | None, rng: np.random.Generator
+) -> tuple[Theta, Array | None]:
+    """Return θ^(0), given, drawn, or from ``s0``, and ``s0`` as an array or None."""
+    s: Array | None = None
+    if s0 is not None:
+        s = as_floats("s0", s0, shape=(None,)).copy()
+        try:
+            model.unpack(s)
+        except ValueError as error:
+            raise ValueError(f"s0 does not fit model and data: {error}") from None
+        if not model.in_domain(s):
+            raise ValueError("s0 must lie in the model's domain, where the M-step exists.")
+    if theta0 is not None:
+        return model.check_theta(theta0), s
+    return (model.initial_theta(rng) if s is None else model.m_step(s)), s
+
+
+def _draws_digest(draws: ArrayLike | None) -> str | None:
     if draws is None:
         return None
     return digest(*map(np.asarray, draws)) if isinstance(draws, tuple) else digest(np.asarray(draws))

@@ -255,5 +255,5 @@ def test_another_python_does_not_hide_another_run(tmp_path, monkeypatch):
 
 def test_another_format_is_refused_by_its_number(folder):
     file = folder / "state"
-    file.write_bytes(file.read_bytes().replace(b"format 5", b"format 6"))
-    refuse(folder, r"another version or run \(state: its first line is not 'swiftem checkpoint, format 5'\)")
+    file.write_bytes(file.read_bytes().replace(b"format 6", b"format 7"))
+    refuse(folder, r"another version or run \(state: its first line is not 'swiftem checkpoint, format 6'\)")

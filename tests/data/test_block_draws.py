@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from swiftem.core.draws import BlockDraws, read_seed
+from swiftem.core.draws import block_draws, read_seed
 from swiftem.mixture.rows import spread_rows
 
 EDGES = np.array([0, 10, 13, 33, 40, 60, 61])
 
 
 def draws(batch_size=7, per_window=2, in_order=False, seed=0, streams=1):
-    return BlockDraws(read_seed(seed), EDGES, per_window, in_order, batch_size=batch_size, streams=streams)
+    return block_draws(read_seed(seed), EDGES, per_window, in_order, batch_size=batch_size, streams=streams)
 
 
 def epochs(made, count, batch_size=7):
@@ -52,7 +52,7 @@ def test_windows_are_blocks_in_random_order_shuffled():
 
 def test_windows_of_an_epoch_are_shuffled_each_in_its_own_way():
     edges = np.arange(0, 61, 20)
-    made = BlockDraws(read_seed(0), edges, 1, True, batch_size=20, streams=1)
+    made = block_draws(read_seed(0), edges, 1, True, batch_size=20, streams=1)
     assert len({tuple(made.at(k)[0] - 20 * k) for k in range(3)}) == 3
 
 

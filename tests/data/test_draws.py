@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from swiftem.core import draws as module
-from swiftem.core.draws import GivenDraws, SeededDraws, generator, read_seed
+from swiftem.core.draws import generator, given_draws, read_seed, seeded_draws
 
 CHUNK = 4096
 
@@ -16,7 +16,7 @@ def _short_chunks(monkeypatch):
 
 def stream(n, b, order, n_iter, seed=0, stream=0):
     """Return the first iterations of one stream, shape (n_iter, b)."""
-    draws = SeededDraws(read_seed(seed), n, b, ["iid"] * stream + [order])
+    draws = seeded_draws(read_seed(seed), n, b, ["iid"] * stream + [order])
     return np.array([draws.at(k)[stream] for k in range(n_iter)])
 
 
@@ -30,7 +30,7 @@ def test_draws_of_k_do_not_depend_on_what_came_before(order, n, b):
     assert expected.min() >= 0
     assert expected.max() < n
     ks = np.random.default_rng(0).integers(n_iter, size=30)
-    again = SeededDraws(read_seed(0), n, b, [order])
+    again = seeded_draws(read_seed(0), n, b, [order])
     for k in ks.tolist():
         np.testing.assert_array_equal(again.at(k)[0], expected[k])
 
@@ -60,14 +60,14 @@ def test_chunks_differ():
 
 @pytest.mark.parametrize("orders", [("iid", "iid"), ("iid", "shuffled")])
 def test_streams_are_independent(orders):
-    draws = SeededDraws(read_seed(0), 6, 1, orders)
+    draws = seeded_draws(read_seed(0), 6, 1, orders)
     i, j = np.array([draws.at(k) for k in range(2 * CHUNK)])[:, :, 0].T
     assert scipy.stats.chisquare(np.bincount(i * 6 + j, minlength=36)).pvalue > 1e-3
 
 
 def test_a_stream_does_not_depend_on_the_others():
     """sem, iem and fiem with the same seed draw the same i."""
-    draws = SeededDraws(read_seed(0), 50, 2, ["iid", "shuffled"])
+    draws = seeded_draws(read_seed(0), 50, 2, ["iid", "shuffled"])
     np.testing.assert_array_equal([draws.at(k)[0] for k in range(9)], stream(50, 2, "iid", 9))
 
 
@@ -97,14 +97,14 @@ def test_generators_differ_by_key():
 
 
 def test_given_draws_start_where_they_are_told():
-    given = GivenDraws([[3, 1], [0, 2]], n=4, batch_size=2, streams=1, n_iter=2, start=10)
+    given = given_draws([[3, 1], [0, 2]], n=4, batch_size=2, streams=1, n_iter=2, start=10)
     assert [part.tolist() for k in (10, 11) for part in given.at(k)] == [[3, 1], [0, 2]]
 
 
 def test_given_draws_of_two_streams():
-    given = GivenDraws(np.array([[3, 1], [0, 2]]), n=4, batch_size=1, streams=2, n_iter=2)
+    given = given_draws(np.array([[3, 1], [0, 2]]), n=4, batch_size=1, streams=2, n_iter=2)
     assert [part.tolist() for part in given.at(1)] == [[1], [2]]
 
 
 def test_no_draws_for_no_iterations():
-    GivenDraws([], n=4, batch_size=2, streams=1, n_iter=0)
+    given_draws([], n=4, batch_size=2, streams=1, n_iter=0)

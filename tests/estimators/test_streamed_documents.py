@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 import swiftem.topics.compute.streamed as module
-from swiftem.core.draws import BlockDraws, read_seed
+from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.scratch import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, UciDocuments, open_documents
 from swiftem.data.documents.blocks import Spool
@@ -83,7 +83,7 @@ def test_passes_are_those_in_memory():
 def test_batches_are_the_documents_that_were_drawn(batch_size):
     X = corpus()
     documents = StreamedDocuments(CsrDocuments(X))
-    draws = BlockDraws(read_seed(0), *documents.layout, batch_size=batch_size, streams=1)
+    draws = block_draws(read_seed(0), *documents.layout, batch_size=batch_size, streams=1)
     seen = []
     for k in range(2 * -(-700 // batch_size) + 1):
         (numbers,) = draws.at(k)

@@ -10,7 +10,7 @@ from helpers import STOCHASTIC, assert_close, assert_same_result, make_method
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.core import draws as drawing
-from swiftem.core.draws import SeededDraws, read_seed
+from swiftem.core.draws import read_seed, seeded_draws
 from swiftem.kernels.loop import CompiledLoop
 
 ORDERS = ("shuffled", "weighted")
@@ -25,20 +25,20 @@ def test_weighted_draws(b, monkeypatch):
     """They have the weights as frequencies, and do not depend on what was asked before."""
     monkeypatch.setattr(drawing, "CHUNK", 4096)
     weight = np.array([1.0, 5.0, 0.5, 3.5])
-    stream = SeededDraws(read_seed(0), 4, b, ["weighted"], weight)
+    stream = seeded_draws(read_seed(0), 4, b, ["weighted"], weight)
     n_iter = 20_000 // b
     drawn = np.concatenate([stream.at(k)[0] for k in range(n_iter)])
     expected = len(drawn) * weight / weight.sum()
     assert scipy.stats.chisquare(np.bincount(drawn, minlength=4), expected).pvalue > 1e-3
-    again = SeededDraws(read_seed(0), 4, b, ["weighted"], weight)
+    again = seeded_draws(read_seed(0), 4, b, ["weighted"], weight)
     (block,) = again.block(n_iter // 3, n_iter // 2)
     np.testing.assert_array_equal(block.ravel(), drawn[n_iter // 3 * b : n_iter // 2 * b])
-    other = SeededDraws(read_seed(1), 4, b, ["weighted"], weight)
+    other = seeded_draws(read_seed(1), 4, b, ["weighted"], weight)
     assert (np.concatenate([other.at(k)[0] for k in range(n_iter)]) != drawn).any()
 
 
 def test_weighted_draws_of_huge_weights():
-    drawn = SeededDraws(read_seed(0), 3, 1000, ["weighted"], np.array([1e100, 3e100, 1e-100])).at(0)[0]
+    drawn = seeded_draws(read_seed(0), 3, 1000, ["weighted"], np.array([1e100, 3e100, 1e-100])).at(0)[0]
     assert sorted(set(drawn.tolist())) == [0, 1]
 
 
@@ -102,7 +102,7 @@ def test_a_checkpoint_holds_all_there_is(make, name, order, tmp_path):
 def test_a_shuffled_pass_has_each_sample_once(name):
     """With shuffled passes the batches of an epoch are a partition of the samples."""
     method = make_method(name, batch_size=4, order="shuffled")
-    drawn = SeededDraws(read_seed(0), 20, 4, method.orders)
+    drawn = seeded_draws(read_seed(0), 20, 4, method.orders)
     seen = np.concatenate([drawn.at(k)[0] for k in range(5)])
     np.testing.assert_array_equal(np.sort(seen), np.arange(20))
 

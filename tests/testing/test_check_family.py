@@ -207,7 +207,7 @@ BROKEN = {
     Constants: "constants must be (M, d)",
     Means: "expected must return the means",
     Kinds: "features must be kinds·d",
-    Order: "features must be those of all columns, kind after kind",
+    Order: "features must be of all columns, kind after kind",
     Rows: "features and log_base must be finite",
     Sentence: "must follow the word data",
     Bounds: "features must be within the bounds",

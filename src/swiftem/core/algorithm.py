@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from swiftem.core.model import BoundModel
 from swiftem.core.process import DeferredInterrupt
 from swiftem.core.schedules import Schedule, check_step, constant, inverse, power
 from swiftem.core.source import Source
-from swiftem.core.types import Array, Theta
-
-__all__ = ["Algorithm1", "Current", "Loop", "Task", "step_sizes"]
+from swiftem.core.types import Array, Theta, Tree
 
 
 @dataclass
@@ -48,7 +46,7 @@ class Current:
     k: int
     theta: Theta
     s: Array
-    state: Any
+    state: Tree
     rejected: int = 0
     evaluations: int = 0
     is_m_step: bool = False
@@ -75,11 +73,11 @@ class Loop(Protocol):
         """Do iterations ``now.k`` to ``stop`` − 1, and leave ``now`` complete even if interrupted."""
         ...
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> Tree:
         """Return the loop's state in addition to ``now``, a NamedTuple of new arrays, or None."""
         ...
 
-    def restore(self, snapshot: Any, now: Current) -> None:
+    def restore(self, snapshot: Tree, now: Current) -> None:
         """Restore a snapshot if it belongs to ``now``; otherwise do nothing."""
         ...
 
@@ -95,7 +93,9 @@ class Algorithm1:
         Returns a context for the iterations, for example one that limits the threads of BLAS.
     """
 
-    def __init__(self, task: Task, within: Callable[[], AbstractContextManager[Any]] = nullcontext) -> None:
+    def __init__(
+        self, task: Task, within: Callable[[], AbstractContextManager[object]] = nullcontext
+    ) -> None:
         self.task, self._within = task, within
 
     def advance(self, now: Current, stop: int) -> None:
@@ -118,11 +118,11 @@ class Algorithm1:
                     now.rejected += 1
                 now.k, now.evaluations = k + 1, compute.evaluations
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> Tree:
         """Return the state of the E-steps; everything else is in ``now``."""
         return self.task.compute.snapshot()
 
-    def restore(self, snapshot: Any, now: Current) -> None:
+    def restore(self, snapshot: Tree, now: Current) -> None:
         """Restore the state of the E-steps."""
         self.task.compute.restore(snapshot)
 

@@ -11,18 +11,17 @@ import re
 from math import inf
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from swiftem.core.checks import MemoryLimitError, shown
+from swiftem.core.checks import MemoryLimitError as MemoryLimitError
+from swiftem.core.checks import shown
 from swiftem.core.method import Method
 from swiftem.core.scratch import in_words, scratch_array
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.kernels.threads import get_threads
-
-__all__ = ["BASE", "Budget", "MemoryLimitError", "bytes_needed", "read_memory_limit"]
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 UNITS |= {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -40,7 +39,7 @@ CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in
 """Where Linux tells the limit of a container."""
 
 
-def read_memory_limit(limit: Any, name: str = "memory_limit") -> int | None:
+def read_memory_limit(limit: object, name: str = "memory_limit") -> int | None:
     """Return a limit in bytes, or None if there is none.
 
     Parameters
@@ -59,21 +58,15 @@ def read_memory_limit(limit: Any, name: str = "memory_limit") -> int | None:
         return None
     wrong = f'{name} must be a number of bytes, a text such as "500MB" or None, got {shown(limit)}.'
     if isinstance(limit, str):
-        found = TEXT.fullmatch(limit)
-        unit = None if found is None else UNITS.get(found[2].lower())
-        if found is None or unit is None:
-            raise ValueError(wrong)
-        number = float(found[1]) * unit
-        if number == inf:
-            raise ValueError(wrong)
-        size = int(number)
+        match = TEXT.fullmatch(limit)
+        size = float(match[1]) * UNITS.get(match[2].lower(), 0) if match else 0.0
     elif isinstance(limit, Integral) and not isinstance(limit, bool):
         size = int(limit)
     else:
         raise TypeError(wrong)
-    if size < 1:
+    if not 1 <= size < inf:
         raise ValueError(wrong)
-    return size
+    return int(size)
 
 
 class Budget(NamedTuple):
@@ -90,13 +83,13 @@ class Budget(NamedTuple):
     """
 
     limit: int | None = None
-    scratch: Any = None
+    scratch: str | os.PathLike[str] | None = None
     reserved: int = 0
 
     def reserve(self, source: Source, method: Method, *, statistics: int = 0, starts: bool = False) -> Budget:
         """Return the budget with the needs of a run reserved; raise MemoryLimitError if they do not fit.
 
-        Arguments are those of :func:`bytes_needed`.
+        Arguments are as in :func:`bytes_needed`.
         """
         if self.limit is None:
             return self
@@ -113,7 +106,7 @@ class Budget(NamedTuple):
             f"got {in_words(self.limit)}{hint}."
         )
 
-    def make_memory(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
+    def make_memory(self, shape: tuple[int, int], dtype: np.dtype) -> Array:
         """Return an array for a method's memory: in RAM if it fits, else in a scratch file."""
         size = shape[0] * shape[1] * np.dtype(dtype).itemsize
         if self.limit is not None and size + self.reserved > self.limit:

@@ -8,25 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checkpoint_folder import Allocate, Resume, Saved, Store, read_identity
 from swiftem.core.checks import check_int
 from swiftem.core.draws import Entropy
 from swiftem.core.result import State
-from swiftem.core.types import Array, Theta
-
-__all__ = [
-    "NoCheckpoint",
-    "Position",
-    "RunCheckpoint",
-    "check_form",
-    "kept_seed",
-    "open_checkpoint",
-]
+from swiftem.core.types import Array, Theta, Tree
 
 
 class Position(NamedTuple):
@@ -49,44 +39,10 @@ class Position(NamedTuple):
     state: State
     recorded: int
     stopped: bool
-    path: list[Any]
+    path: list[Tree]
 
 
-Check = Callable[[Position], None]
-
-
-class NoCheckpoint:
-    """Stands in for :class:`RunCheckpoint`, with the same interface, if there are no checkpoints."""
-
-    def load(self, check: Check = lambda position: None) -> Position | None:
-        """Return the saved state of the run, or None if it starts from the beginning.
-
-        ``check`` raises an error if the run cannot resume from there.
-        """
-        return None
-
-    def next(self, k: int, stop: int) -> int:
-        """Return the k at which a run at ``k`` must pause for a checkpoint, at most ``stop``."""
-        return stop
-
-    def is_due(self, k: int) -> bool:
-        """Tell whether a checkpoint is due."""
-        return False
-
-    def save(self, position: Position) -> None:
-        """Write a checkpoint."""
-
-    def end(self, position: Callable[[], Position]) -> None:
-        """Write the final state of the run."""
-
-    def __enter__(self) -> NoCheckpoint:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Release the folder."""
-
-
-class RunCheckpoint(NoCheckpoint):
+class RunCheckpoint:
     """Checkpoints of a run in its own store.
 
     Parameters
@@ -112,14 +68,14 @@ class RunCheckpoint(NoCheckpoint):
         *,
         is_exact: bool = True,
         saved: Saved | None = None,
-        extra: Callable[[], Any] = lambda: None,
+        extra: Callable[[], Tree] = lambda: None,
         closes: bool = True,
     ) -> None:
-        self._store, self._every, self._is_exact = store, every, is_exact
+        self._store, self.every, self._is_exact = store, every, is_exact
         self._saved, self._extra, self._closes = saved, extra, closes
         self._last = -1, 0, False
 
-    def load(self, check: Check = lambda position: None) -> Position | None:
+    def load(self, check: Callable[[Position], None]) -> Position | None:
         """Return the saved state of the run, or None if it starts from the beginning.
 
         ``check`` raises an error if the run cannot resume from there; the message names the folder.
@@ -131,19 +87,15 @@ class RunCheckpoint(NoCheckpoint):
             state: State = saved.tree["state"]
             if saved.memory is not None:
                 state = state._replace(method=state.method._replace(memory=saved.memory))
-            theta, s, recorded, stopped = (saved.tree[name] for name in ("theta", "s", "recorded", "stopped"))
-            position = Position(theta, s, state, recorded, bool(stopped), saved.path)
+            tree = saved.tree | {"state": state, "path": saved.path}
+            position = Position(*(tree[name] for name in Position._fields))
             check(position)
         self._last = _progress(position)
         return position
 
-    def next(self, k: int, stop: int) -> int:
-        """Return the k at which a run at ``k`` must pause for a checkpoint, at most ``stop``."""
-        return min(stop, (k // self._every + 1) * self._every)
-
     def is_due(self, k: int) -> bool:
-        """Tell whether a checkpoint is due."""
-        is_next = k % self._every == 0 and k != self._last[0]
+        """Return whether a checkpoint is due."""
+        is_next = k % self.every == 0 and k != self._last[0]
         return is_next and (self._is_exact or self._store.may_save)
 
     def save(self, position: Position) -> None:
@@ -151,22 +103,17 @@ class RunCheckpoint(NoCheckpoint):
         state, memory = position.state, _memory_of(position.state.method)
         if memory is not None:
             state = state._replace(method=state.method._replace(memory=None))
-        tree = {
-            "theta": position.theta,
-            "s": position.s,
-            "state": state,
-            "recorded": position.recorded,
-            "stopped": position.stopped,
-            "extra": self._extra(),
-        }
+        tree = position._replace(state=state, path=[])._asdict() | {"extra": self._extra()}
         self._store.save(tree, memory=memory, path=position.path[self._last[1] :])
         self._last = _progress(position)
 
-    def end(self, position: Callable[[], Position]) -> None:
+    def end(self, position: Position) -> None:
         """Write the final state of the run, unless it was written last."""
-        final = position()
-        if _progress(final) != self._last:
-            self.save(final)
+        if _progress(position) != self._last:
+            self.save(position)
+
+    def __enter__(self) -> RunCheckpoint:
+        return self
 
     def __exit__(self, *_: object) -> None:
         """Release the folder."""
@@ -179,41 +126,40 @@ def _progress(position: Position) -> tuple[int, int, bool]:
     return position.state.k, len(position.path), position.stopped
 
 
-def _memory_of(state: Any) -> NDArray[Any] | None:
+def _memory_of(state: tuple[object, ...]) -> np.ndarray | None:
     """Return the memory in a method's state, which has its own files."""
     memory = getattr(state, "memory", None)
     return memory if isinstance(memory, np.ndarray) and memory.ndim == 2 else None
 
 
-def kept_seed(checkpoint: Any, resume: Resume, drawn: Entropy) -> Entropy:
+def kept_seed(checkpoint: object, resume: Resume, drawn: Entropy) -> Entropy:
     """Return the seed's words from the folder, if a run without a seed resumes there; else ``drawn``.
 
     A folder that cannot be read is ignored here: :func:`open_checkpoint` reports the error.
     """
     if not isinstance(checkpoint, str | Path) or resume is False:
         return drawn
-    kept = read_identity(Path(checkpoint)).get("seed")
     try:
-        found = np.array(kept, dtype=np.uint32)
+        saved = np.array(read_identity(Path(checkpoint)).get("seed"), dtype=np.uint32)
     except (TypeError, ValueError, OverflowError):
         return drawn
-    return found if found.shape == drawn.shape else drawn
+    return saved if saved.shape == drawn.shape else drawn
 
 
 def open_checkpoint(
-    checkpoint: Any,
+    checkpoint: object,
     every: int | None,
     resume: Resume,
     *,
-    identity: Callable[[], dict[str, Any]],
+    identity: Callable[[], dict[str, object]],
     epoch: int,
     allocate: Allocate = np.empty,
-) -> NoCheckpoint:
-    """Return the checkpoints of a run, or raise an error if the folder cannot be used.
+) -> RunCheckpoint | None:
+    """Return the checkpoints of a run, None if there are none; raise an error if the folder cannot be used.
 
     Parameters
     ----------
-    checkpoint : str, Path, NoCheckpoint or None
+    checkpoint : str, Path, RunCheckpoint or None
         The folder, or checkpoints opened by the caller.
     every, resume
         As in :func:`swiftem.run`.
@@ -224,7 +170,7 @@ def open_checkpoint(
     allocate : callable
         Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
-    if isinstance(checkpoint, NoCheckpoint):
+    if isinstance(checkpoint, RunCheckpoint):
         return checkpoint
     if every is not None:
         every = check_int("checkpoint_every", every, minimum=1)
@@ -232,7 +178,7 @@ def open_checkpoint(
         if every is not None or resume is not False:
             name = "resume" if every is None else "checkpoint_every"
             raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
-        return NoCheckpoint()
+        return None
     if not isinstance(checkpoint, str | Path):
         raise TypeError(f"checkpoint must be a folder, got {checkpoint!r}.")
     store = Store(Path(checkpoint), identity(), resume)
@@ -245,7 +191,7 @@ def open_checkpoint(
     return RunCheckpoint(store, every or epoch, is_exact=every is not None, saved=saved)
 
 
-def check_form(name: str, value: Any, like: Any) -> None:
+def check_form(name: str, value: Tree, like: Tree) -> None:
     """Raise TypeError unless two values have the same type, and their arrays the same shapes.
 
     Values in the named tuples of users may vary.

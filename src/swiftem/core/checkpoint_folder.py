@@ -15,10 +15,9 @@ from hashlib import blake2b
 from math import prod
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import MemoryLimitError
 from swiftem.core.describe import without_code
@@ -26,16 +25,15 @@ from swiftem.core.environment import environment
 from swiftem.core.files import open_regular, replacing, write_atomically
 from swiftem.core.scratch import release
 from swiftem.core.state_file import UnknownTypeError, read_tree, write_tree
-
-__all__ = ["Allocate", "Resume", "Saved", "Store", "lock_folder", "read_identity"]
+from swiftem.core.types import Tree
 
 log = logging.getLogger("swiftem")
 
 Resume = bool | Literal["auto"]
-Allocate = Callable[..., NDArray[Any]]
+Allocate = Callable[..., np.ndarray]
 Memory = tuple[tuple[int, ...], str, tuple[tuple[int, str], ...]]
 
-FORMAT = "swiftem checkpoint, format 5"
+FORMAT = "swiftem checkpoint, format 6"
 STATE, RECORDS = "state", "records"
 LEFT_OVER = "memory-[0-9]*-[0-9]*", f".{STATE}.*", ".memory-*"
 """Older rows of the memory, and temporary files of a process that was killed."""
@@ -53,9 +51,9 @@ DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 class Saved(NamedTuple):
     """Content of a checkpoint: a nested structure, the memory if there is one, and the records so far."""
 
-    tree: Any
-    memory: NDArray[Any] | None
-    path: list[Any]
+    tree: Tree
+    memory: np.ndarray | None
+    path: list[Tree]
 
 
 class StateFile(NamedTuple):
@@ -76,9 +74,9 @@ class StateFile(NamedTuple):
         Number of valid bytes in the file of records, and hash of the last record.
     """
 
-    identity: dict[str, Any]
+    identity: dict[str, object]
     number: int = 0
-    tree: Any = None
+    tree: Tree = None
     memory: Memory | None = None
     records: tuple[int, str] = (0, "")
 
@@ -117,7 +115,7 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, identity: dict[str, Any], resume: Resume, not_compared: tuple[str, ...] = ()
+        self, folder: Path, identity: dict[str, object], resume: Resume, not_compared: tuple[str, ...] = ()
     ) -> None:
         self.folder, self.name = folder, f"checkpoint={str(folder)!r}"
         self.allocate: Allocate = np.empty
@@ -146,7 +144,7 @@ class Store:
             )
 
     def _begin_or_resume(
-        self, identity: dict[str, Any], resume: Resume, not_compared: tuple[str, ...]
+        self, identity: dict[str, object], resume: Resume, not_compared: tuple[str, ...]
     ) -> None:
         state = None
         if (self.folder / STATE).exists():
@@ -165,7 +163,7 @@ class Store:
             self._state = state
 
     def _compare(
-        self, saved: dict[str, Any], identity: dict[str, Any], not_compared: tuple[str, ...]
+        self, saved: dict[str, object], identity: dict[str, object], not_compared: tuple[str, ...]
     ) -> None:
         """Raise ValueError if the folder has another run; warn if results may differ in the last bit."""
         here = environment()
@@ -175,10 +173,9 @@ class Store:
             saved, identity = without_code(saved), without_code(identity)
         for name, value in identity.items():
             if name not in not_compared and saved.get(name) != value:
-                name, theirs, ours = _difference(name, saved.get(name), value)
+                theirs, ours = str(saved.get(name))[:300], str(value)[:300]
                 raise ValueError(
-                    f"{self.name} belongs to another run: its {name} is {_short(theirs)}, that of this run "
-                    f"is {_short(ours)}."
+                    f"{self.name} belongs to another run: its {name} is {theirs}, that of this run is {ours}."
                 )
         others = [name for name in VERSIONS if saved.get(name) != here[name]]
         if others:
@@ -202,7 +199,7 @@ class Store:
         with self.reading(RECORDS):
             return Saved(state.tree, memory, self._read_records(*state.records))
 
-    def save(self, tree: Any, *, memory: NDArray[Any] | None = None, path: Sequence[Any] = ()) -> None:
+    def save(self, tree: Tree, *, memory: np.ndarray | None = None, path: Sequence[Tree] = ()) -> None:
         """Write a checkpoint; when the call returns, it is on disk.
 
         Parameters
@@ -243,7 +240,7 @@ class Store:
             write_tree(file, FORMAT, tuple(state), "the state of the run")
         self._state = state._replace(tree=None)
 
-    def _write_memory(self, memory: NDArray[Any], number: int) -> Memory:
+    def _write_memory(self, memory: np.ndarray, number: int) -> Memory:
         """Write the rows that have changed; return shape, dtype and files of the memory."""
         written = () if self._state.memory is None else self._state.memory[2]
         files = []
@@ -263,7 +260,7 @@ class Store:
 
     def _read_memory(
         self, shape: tuple[int, ...], dtype: str, files: tuple[tuple[int, str], ...]
-    ) -> NDArray[Any]:
+    ) -> np.ndarray:
         paths = [self._memory_file(block, number) for block, (number, _) in enumerate(files)]
         # Before anything is allocated: a damaged file may claim any size.
         if sum(path.stat().st_size for path in paths) != prod(shape) * np.dtype(dtype).itemsize:
@@ -279,7 +276,7 @@ class Store:
             release(memory[rows])
         return memory
 
-    def _append_records(self, path: Sequence[Any]) -> tuple[int, str]:
+    def _append_records(self, path: Sequence[Tree]) -> tuple[int, str]:
         """Write records after the valid ones; return the number of valid bytes and the last hash."""
         length, last = self._state.records
         digest = bytes.fromhex(last)
@@ -292,8 +289,8 @@ class Store:
             os.fsync(file.fileno())
             return file.tell(), digest.hex()
 
-    def _read_records(self, length: int, last: str) -> list[Any]:
-        path: list[Any] = []
+    def _read_records(self, length: int, last: str) -> list[Tree]:
+        path: list[Tree] = []
         if not length:
             return path
         digest = b""
@@ -382,7 +379,7 @@ def read_state(folder: Path) -> StateFile:
     return state
 
 
-def read_identity(folder: Path) -> dict[str, Any]:
+def read_identity(folder: Path) -> dict[str, object]:
     """Return the description of the run in a folder, if it can be read."""
     try:
         return read_state(folder).identity
@@ -400,23 +397,6 @@ def _hash(content: memoryview) -> str:
     return blake2b(content, digest_size=32).hexdigest()
 
 
-def _minor(version: Any) -> list[str]:
+def _minor(version: object) -> list[str]:
     """Return the major and minor version of a version text."""
     return str(version).split(".")[:2]
-
-
-def _difference(name: str, theirs: Any, ours: Any) -> tuple[str, Any, Any]:
-    """Return the difference of two runs: for an estimator's parameters the first one, by its name.
-
-    >>> _difference("parameters", {"tol": 0.1, "n_init": 1}, {"tol": 0.1, "n_init": 2})
-    ('n_init', 1, 2)
-    """
-    if name == "parameters" and isinstance(theirs, dict) and isinstance(ours, dict):
-        name = next(one for one in ours | theirs if theirs.get(one) != ours.get(one))
-        return name, theirs.get(name), ours.get(name)
-    return name, theirs, ours
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, time, timedelta
-from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from swiftem.core.types import Array
-
-__all__ = [
-    "TEXTS",
-    "TOO_LARGE",
-    "MemoryLimitError",
-    "arrow_reason",
-    "as_floats",
-    "as_integers",
-    "as_numbers",
-    "check_choice",
-    "check_dense",
-    "check_finite",
-    "check_int",
-    "check_not_lazy",
-    "check_real",
-    "check_simplex",
-    "in_columns",
-    "in_numpy",
-    "is_tensor",
-    "not_numbers",
-    "refuse_columns",
-    "refuse_masked",
-    "refuse_values",
-    "shortened",
-    "shown",
-    "torch_of",
-    "unmasked",
-]
+from swiftem.core.types import Array, Index
 
 SIMPLEX_TOLERANCE = 1e-6
 STRONGEST = 1e100
@@ -54,45 +25,26 @@ CPU = 1
 """DLPack's number of the CPU."""
 TEXTS = ("text", "categories")
 """What columns may have if they are to be categories."""
-OF_DTYPE = {
-    "U": "text",
-    "S": "bytes",
-    "T": "text",
-    "M": "dates",
-    "m": "durations",
-    "c": "complex numbers",
+TYPES = {
+    "text": "str string large_string string_view stringdtype utf",
+    "bytes": "bytes binary large_binary binary_view fixed_size_binary",
+    "dates": "date datetime timestamp period",
+    "times": "time",
+    "durations": "timedelta duration month_day_nano_interval",
+    "intervals": "interval",
+    "decimals": "decimal",
+    "categories": "category categorical dictionary",
+    "lists": "list tuple set ndarray array large_list fixed_size_list list_view map dense_union sparse_union",
+    "structures": "struct",
+    "complex numbers": "complex",
 }
-OF_TYPE: tuple[tuple[Any, str], ...] = (
-    (str, "text"),
-    (bytes, "bytes"),
-    (timedelta | np.timedelta64, "durations"),
-    (date | np.datetime64, "dates"),
-    (time, "times"),
-    (Decimal, "decimals"),
-    (list | tuple | set | np.ndarray, "lists"),
-    (complex | np.complexfloating, "complex numbers"),
-)
-OF_NAME = {"Period": "dates", "Interval": "intervals"}
-"""Types of pandas."""
-OF_POLARS = {
-    "String": "text",
-    "Utf8": "text",
-    "Categorical": "categories",
-    "Enum": "categories",
-    "Date": "dates",
-    "Datetime": "dates",
-    "Time": "times",
-    "Duration": "durations",
-    "Decimal": "decimals",
-    "List": "lists",
-    "Array": "lists",
-    "Struct": "structures",
-    "Binary": "bytes",
-}
+"""What is no number, and the names of its types in Python, NumPy, pandas, polars and Arrow, without sizes."""
+CONTENTS = {name: content for content, names in TYPES.items() for name in names.split()}
+ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "null")
 
 
 def torch_of(why: str) -> Any:
-    """Return PyTorch, or raise ImportError with a sentence that begins with ``why``."""
+    """Return PyTorch, or raise an ImportError that begins with ``why``."""
     try:
         import torch
     except ImportError:
@@ -100,7 +52,7 @@ def torch_of(why: str) -> Any:
     return torch
 
 
-def is_tensor(data: Any) -> bool:
+def is_tensor(data: object) -> bool:
     """Return whether data are an array of another library: of PyTorch, CuPy, JAX, anything with DLPack.
 
     >>> is_tensor(np.zeros(3)), is_tensor([1.0])
@@ -111,7 +63,7 @@ def is_tensor(data: Any) -> bool:
     return hasattr(data, "__dlpack_device__")
 
 
-def check_dense(tensor: Any) -> None:
+def check_dense(tensor: object) -> None:
     """Raise TypeError for a sparse tensor of PyTorch."""
     layout = str(getattr(tensor, "layout", "torch.strided"))
     if layout != "torch.strided":
@@ -139,7 +91,7 @@ class MemoryLimitError(ValueError):
     """The run does not fit into the memory limit."""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value for a sentence: on one line, and shortened if it is long.
 
     >>> shown("full"), shown(np.zeros((2, 2)))
@@ -149,7 +101,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-def check_int(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
+def check_int(name: str, value: object, *, minimum: int, maximum: int | None = None) -> int:
     """Return ``value`` as an int that is at least ``minimum``, and at most ``maximum`` if given."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {shown(value)}.")
@@ -161,7 +113,7 @@ def check_int(name: str, value: Any, *, minimum: int, maximum: int | None = None
     return number
 
 
-def check_real(name: str, value: Any, *, minimum: float, maximum: float = math.inf) -> float:
+def check_real(name: str, value: object, *, minimum: float, maximum: float = math.inf) -> float:
     """Return ``value`` as a finite float that is at least ``minimum`` and at most ``maximum``."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {shown(value)}.")
@@ -176,7 +128,7 @@ def check_real(name: str, value: Any, *, minimum: float, maximum: float = math.i
     return number
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         wanted = " or ".join(repr(choice) for choice in choices)
@@ -184,7 +136,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-def check_not_lazy(name: str, data: Any) -> None:
+def check_not_lazy(name: str, data: object) -> None:
     """Raise TypeError for a lazy table, such as polars' LazyFrame, instead of computing it implicitly.
 
     >>> class LazyFrame:
@@ -196,15 +148,14 @@ def check_not_lazy(name: str, data: Any) -> None:
     """
     # Only the type is checked: an access to the object may compute something, or warn.
     kind = type(data)
-    if callable(getattr(kind, "collect", None)) and not (
-        hasattr(kind, "__array__") or hasattr(kind, "__len__")
-    ):
+    is_array = hasattr(kind, "__array__") or hasattr(kind, "__len__")
+    if callable(getattr(kind, "collect", None)) and not is_array:
         raise TypeError(
             f"{name} must be rows of numbers, got a {kind.__name__}, which is lazy: pass its collect()."
         )
 
 
-def refuse_masked(name: str, values: Any) -> None:
+def refuse_masked(name: str, values: object) -> None:
     """Raise ValueError for masked entries: values below a mask would be taken for data."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked entries: leave out or fill them first.")
@@ -224,7 +175,7 @@ def unmasked(values: Any) -> Any:
     return np.ma.filled(values.astype(kind), np.nan)
 
 
-def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> NDArray[Any]:
+def as_numbers(name: str, values: ArrayLike, allow_missing: bool = False) -> np.ndarray:
     """Return ``values`` as an array of real numbers, unchanged in dtype; masked entries may become NaN."""
     if allow_missing:
         values = unmasked(values)
@@ -267,7 +218,7 @@ def as_floats(name: str, values: ArrayLike, *, shape: tuple[int | None, ...] | N
     return array
 
 
-def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
+def as_integers(name: str, values: ArrayLike) -> Index:
     """Return ``values`` as an integer array; floats raise TypeError, even whole ones."""
     array = np.asarray(in_numpy(values))
     if array.dtype.kind not in "iu":
@@ -275,7 +226,7 @@ def as_integers(name: str, values: ArrayLike) -> NDArray[np.intp]:
     return array.astype(np.intp, copy=False)
 
 
-def check_finite(name: str, array: NDArray[Any], allow_missing: bool = False) -> None:
+def check_finite(name: str, array: np.ndarray, allow_missing: bool = False) -> None:
     """Raise ValueError for NaN, unless ``allow_missing``, and infinities, with the first position."""
     # The sum needs no temporary array of the data's size in the usual case, without NaN.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -322,127 +273,91 @@ def not_numbers(X: Any) -> dict[Any, str]:
     {0: 'dates', 2: 'text'}
     """
     library = type(X).__module__.partition(".")[0]
-    found: Iterable[tuple[Any, str]] = ()
+    contents: Iterable[tuple[Any, str]] = ()
     if library == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
-        found = ((_name(name, j), _of_pandas(X, j)) for j, name in enumerate(X.columns))
+        names = (name if isinstance(name, str) else j for j, name in enumerate(X.columns))
+        contents = zip(names, (_column_content(X.iloc[:, j]) for j in range(X.shape[1])), strict=True)
     elif library == "polars" and hasattr(X, "get_columns"):
-        found = ((part.name, _of_polars(part)) for part in X.get_columns())
+        contents = ((column.name, _column_content(column)) for column in X.get_columns())
     elif library == "pyarrow" and hasattr(X, "column_names"):
-        found = zip(X.column_names, map(arrow_reason, X.schema.types), strict=True)
-    elif isinstance(X, np.ndarray):
-        found = _of_array(X)
+        contents = zip(X.column_names, map(arrow_reason, X.schema.types), strict=True)
+    elif isinstance(X, np.ndarray) and X.dtype.names is not None:
+        contents = ((name, _dtype_content(X.dtype[name])) for name in X.dtype.names)
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind not in "biufc":
+        contents = ((j, _array_content(X[:, j])) for j in range(X.shape[1]))
     elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
         width = len(X[0])
         if all(isinstance(row, list | tuple) and len(row) == width for row in X):
-            what = [_of_types(map(type, column)) for column in zip(*X, strict=True)]
-            found = () if set(what) == {"lists"} else enumerate(what)  # else it has three axes
-    return {name: what for name, what in found if what}
+            what = [_values_content(column) for column in zip(*X, strict=True)]
+            contents = () if set(what) == {"lists"} else enumerate(what)  # else it has three axes
+    return {name: what for name, what in contents if what}
 
 
-def _name(name: Any, number: int) -> Any:
-    return name if isinstance(name, str) else number
+def _content(type_name: str) -> str:
+    """Return what values of a type are, or nothing for numbers and unknown types."""
+    name = re.match("[a-z_]*", type_name.lower())
+    return CONTENTS.get(name[0], "") if name else ""
 
 
-def _of_array(X: np.ndarray[Any, Any]) -> Iterable[tuple[Any, str]]:
-    if X.dtype.names is not None:
-        return ((name, _of_dtype(X.dtype[name])) for name in X.dtype.names)
-    what = _of_dtype(X.dtype)
-    if X.ndim != 2 or what == "complex numbers":
-        return ()
-    if what or X.dtype.kind != "O":
-        return ((j, what) for j in range(X.shape[1]))
-    return ((j, _of_types(map(type, X[:, j].tolist()))) for j in range(X.shape[1]))
-
-
-def _of_dtype(dtype: Any) -> str:
-    return "lists" if dtype.shape else OF_DTYPE.get(dtype.kind, "")
-
-
-def _of_types(types: Iterable[type]) -> str:
-    """Return what values of these types are, or nothing for numbers and missing values."""
-    for kind in dict.fromkeys(types):
-        if kind.__name__ == "NaTType":  # a missing value, though it is a datetime
-            continue
-        if kind.__name__ in OF_NAME:
-            return OF_NAME[kind.__name__]
-        for known, what in OF_TYPE:
-            if issubclass(kind, known):
-                return what
+def _values_content(values: Iterable[object]) -> str:
+    """Return what is among values that are no numbers and not missing, or nothing."""
+    for kind in dict.fromkeys(map(type, values)):
+        if kind.__name__ != "NaTType":  # a missing value, though it is a datetime
+            for base in kind.__mro__:
+                if what := _content(base.__name__):
+                    return what
     return ""
 
 
-def refuse_values(name: str, values: np.ndarray[Any, Any]) -> None:
+def _dtype_content(dtype: np.dtype) -> str:
+    return "lists" if dtype.shape else _content(dtype.name)
+
+
+def _array_content(values: np.ndarray) -> str:
+    return (
+        _values_content(values.ravel().tolist()) if values.dtype.kind == "O" else _dtype_content(values.dtype)
+    )
+
+
+def _column_content(column: Any) -> str:
+    """Return what is in a column of pandas or polars."""
+    name = str(column.dtype).replace("Enum", "Categorical")
+    return _values_content(column.to_list()) if name.lower() == "object" else _content(name)
+
+
+def refuse_values(name: str, values: np.ndarray) -> None:
     """Raise ValueError for an array whose values are no numbers."""
-    is_object = values.dtype.kind == "O"
-    what = _of_types(map(type, values.ravel().tolist())) if is_object else _of_dtype(values.dtype)
-    if what:
+    if what := _array_content(values):
         known = "Complex data not supported: " if what == "complex numbers" else ""  # scikit-learn's words
         raise ValueError(f"{known}{name} must have numbers, got {what}.")
 
 
-def _of_pandas(frame: Any, place: int) -> str:
-    dtype = frame.dtypes.iloc[place]
-    if hasattr(dtype, "categories"):
-        return "categories"
-    if hasattr(dtype, "pyarrow_dtype"):
-        return arrow_reason(dtype.pyarrow_dtype)
-    kind = getattr(dtype, "kind", "O")
-    if kind != "O":
-        return OF_DTYPE.get(kind, "")
-    if type(dtype).__name__ == "StringDtype":
-        return "text"
-    return _of_types(map(type, frame.iloc[:, place].tolist()))
-
-
-def _of_polars(series: Any) -> str:
-    name = str(series.dtype.base_type())
-    return _of_types(map(type, series.to_list())) if name == "Object" else OF_POLARS.get(name, "")
-
-
-def arrow_reason(kind: Any) -> str:
+def arrow_reason(kind: object) -> str:
     """Return what a column of an Arrow type has if it has no numbers, or nothing; a bool is 0 or 1."""
-    from pyarrow import types
-
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind):
-        return ""
-    for is_of_kind, what in (
-        (types.is_decimal, "decimals"),
-        (types.is_string, "text"),
-        (types.is_large_string, "text"),
-        (types.is_string_view, "text"),
-        (types.is_dictionary, "categories"),
-        (types.is_duration, "durations"),
-        (types.is_interval, "durations"),
-        (types.is_time, "times"),
-        (types.is_temporal, "dates"),
-        (types.is_struct, "structures"),
-        (types.is_nested, "lists"),
-    ):
-        if is_of_kind(kind):
-            return what
-    return str(kind)
+    is_number = re.fullmatch(rf"({'|'.join(ARROW_NUMBERS)})\d*", str(kind))
+    return "" if is_number else _content(str(kind)) or str(kind)
 
 
-def in_columns(found: Mapping[Any, str]) -> str:
+def in_columns(contents: Mapping[Any, str]) -> str:
     """Return what is in which columns.
 
     >>> in_columns({"when": "dates", 2: "text", "region": "text"})
     "dates in column 'when', text in columns 2, 'region'"
     """
-    said = []
-    for what in dict.fromkeys(found.values()):
-        columns = [repr(column) for column, one in found.items() if one == what]
-        said.append(f"{what} in column{'s' * (len(columns) > 1)} {shortened(columns)}")
-    return ", ".join(said)
+    parts = []
+    for what in dict.fromkeys(contents.values()):
+        columns = [repr(column) for column, content in contents.items() if content == what]
+        parts.append(f"{what} in column{'s' * (len(columns) > 1)} {shortened(columns)}")
+    return ", ".join(parts)
 
 
-def refuse_columns(name: str, X: Any, *, takes_text: bool = False, for_text: str = "") -> None:
+def refuse_columns(name: str, X: object, *, takes_text: bool = False, for_text: str = "") -> None:
     """Raise ValueError for columns that are no numbers, with their names and an advice ``for_text``."""
-    found = {column: what for column, what in not_numbers(X).items() if not (takes_text and what in TEXTS)}
-    if found:
-        instead = for_text if any(what in TEXTS for what in found.values()) else ""
+    wrong = {column: what for column, what in not_numbers(X).items() if not (takes_text and what in TEXTS)}
+    if wrong:
+        instead = for_text if any(what in TEXTS for what in wrong.values()) else ""
         raise ValueError(
-            f"{name} must have numbers in every column, got {in_columns(found)}: leave out such "
+            f"{name} must have numbers in every column, got {in_columns(wrong)}: leave out such "
             f"columns, or convert them to numbers{instead}."
         )
     if isinstance(X, np.ndarray) and X.dtype.names is not None:

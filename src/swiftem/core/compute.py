@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Index, Theta
+from swiftem.core.types import Array, Index, Theta, Tree
 
 if TYPE_CHECKING:
     from swiftem.core.algorithm import Loop, Task
     from swiftem.core.model import BoundModel
-
-__all__ = ["BLOCK", "Compute", "Evaluation", "Placement", "Technology", "choose"]
 
 log = logging.getLogger("swiftem")
 
@@ -150,17 +149,17 @@ class Compute:
         self.n = self.per_pass = source.n
         self.row_length = model.row_length
         self.evaluations = 0
-        self.memory_dtype: np.dtype[Any] = np.dtype(np.float64)
+        self.memory_dtype: np.dtype = np.dtype(np.float64)
         self.is_divided = False
         #: Allocates the memory (n, R) of this dtype; a run with a small budget puts it into a file.
-        self.allocate: Callable[[tuple[int, int], np.dtype[Any]], Array] = np.empty
+        self.allocate: Callable[[tuple[int, int], np.dtype], Array] = np.empty
         self._reader = source.reader()
         self._passed: tuple[Theta, float] | None = None
 
     def begin(
         self,
-        memory_dtype: Any,
-        allocate: Callable[[tuple[int, int], np.dtype[Any]], Array],
+        memory_dtype: DTypeLike,
+        allocate: Callable[[tuple[int, int], np.dtype], Array],
         is_divided: bool = False,
     ) -> None:
         """Reset the count and set, at the start of a run, the allocation of memories, and what a mean is.
@@ -237,7 +236,7 @@ class Compute:
             rows, log_likelihood = self._posterior(batch, theta)
             has_loss &= len(log_likelihood) == len(batch.index)
             loss -= float(batch.weight @ log_likelihood) if has_loss else 0.0
-            if remember:  # the statistics are those of the stored rows, also in float32
+            if remember:  # statistics belong to the stored rows, also in float32
                 rows = rows.astype(self.memory_dtype).astype(np.float64)
             part = self._statistics(batch, rows, batch.weight / self._source.total_weight)
             s = part if s is None else s + part
@@ -255,11 +254,11 @@ class Compute:
 
         return Algorithm1(task)
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> Tree:
         """Return the state of the E-steps that later ones need, a NamedTuple of arrays, or None."""
         return None
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: Tree) -> None:
         """Restore a snapshot of these E-steps; anything else is ignored."""
 
     def extent(self) -> tuple[Array, float] | None:

@@ -6,17 +6,17 @@ import dataclasses
 import functools
 import hashlib
 import json
-from types import CodeType, MethodType
+from types import CellType, CodeType, MethodType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["describe", "digest", "without_code"]
+from swiftem.core.types import Tree
 
 DEEPEST = 8
 
 
-def describe(value: Any, depth: int = 0) -> Any:
+def describe(value: object, depth: int = 0) -> object:
     """Return a JSON value for a model, a method or their hyper-parameters: equal if these are equal.
 
     Dataclasses are identified by type and fields, arrays by a hash, functions by name, code, defaults and
@@ -60,8 +60,9 @@ def describe(value: Any, depth: int = 0) -> Any:
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         cells = [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
-        inside = (cells, function.__defaults__, function.__kwdefaults__)
-        return {"is": _name_of(function), "code": _code(code), "with": describe(inside, depth + 1)}
+        defaults = (getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__"))
+        inside = describe((cells, *defaults), depth + 1)
+        return {"is": _name_of(function), "code": _code(code), "with": inside}
     return {"is": name}
 
 
@@ -71,7 +72,7 @@ def _name_of(value: Any) -> str:
     return value.__qualname__ if is_ours else f"{value.__module__}.{value.__qualname__}"
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # a variable that has no value yet
@@ -84,7 +85,7 @@ def _code(code: CodeType) -> str:
     return hashlib.blake2b(code.co_code + repr(parts).encode(), digest_size=8).hexdigest()
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> object:
     """Return a constant of a function in a form whose repr is the same in every process."""
     if isinstance(value, CodeType):
         return _code(value)
@@ -95,7 +96,7 @@ def _constant(value: Any) -> Any:
     return value
 
 
-def without_code(described: Any) -> Any:
+def without_code(described: Tree) -> Tree:
     """Return a description without the code of functions, which differs between versions of Python.
 
     >>> without_code({"is": "module.f", "code": "0123", "with": [1]})
@@ -111,7 +112,7 @@ def without_code(described: Any) -> Any:
     return described
 
 
-def digest(*values: Any) -> str:
+def digest(*values: object) -> str:
     """Return a hash of nested tuples of arrays and numbers, including types and shapes.
 
     >>> digest(np.zeros(2)) == digest(np.zeros(2, dtype=np.float32))
@@ -119,7 +120,7 @@ def digest(*values: Any) -> str:
     """
     hashed = hashlib.blake2b(digest_size=12)
 
-    def add(value: Any) -> None:
+    def add(value: object) -> None:
         if isinstance(value, tuple | list):
             hashed.update(f"{type(value).__name__}{len(value)}".encode())
             for part in value:

@@ -1,26 +1,22 @@
-"""Every random draw of the library: streams of sample indices and their generators.
+"""Streams of sample indices and their generators.
 
-The draws of iteration k are a function of (seed, stream, order, n, b, k), and of the weights if they are
-drawn in proportion to these. Each chunk of a stream has
-its own generator. Therefore nothing depends on the length of the run so far, on records, on callbacks or on
-kernels, and a run can be resumed at any k from its seed alone.
+The draws of iteration k are a function of (seed, stream, order, n, b, k), and of the weights if samples are
+drawn in proportion to these. Each chunk of a stream has its own generator. Therefore nothing depends on the
+length of the run so far, on records, on callbacks or on kernels, and a run can be resumed at any k from its
+seed alone.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from numbers import Integral
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import as_integers, shown
 from swiftem.core.types import Array, Index
-
-__all__ = ["BlockDraws", "Draws", "Entropy", "GivenDraws", "SeededDraws", "generator", "read_seed"]
 
 Entropy = NDArray[np.uint32]
 """Four words that represent a seed."""
@@ -42,18 +38,16 @@ def read_seed(seed: Seed) -> Entropy:
     >>> (read_seed(0) == read_seed(0)).all()
     np.True_
     """
-    known = isinstance(seed, Integral | np.random.SeedSequence | np.random.Generator)
-    if isinstance(seed, bool) or not (seed is None or known):
-        raise TypeError(f"seed must be a non-negative integer, a NumPy Generator or None, got {shown(seed)}.")
     if isinstance(seed, np.random.Generator):
         seed = np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
     if not isinstance(seed, np.random.SeedSequence):
+        wrong = f"seed must be a non-negative integer, a NumPy Generator or None, got {shown(seed)}."
+        if isinstance(seed, bool) or not (seed is None or isinstance(seed, Integral)):
+            raise TypeError(wrong)
         try:
             seed = np.random.SeedSequence(seed)
         except (TypeError, ValueError):
-            raise TypeError(
-                f"seed must be a non-negative integer, a NumPy Generator or None, got {shown(seed)}."
-            ) from None
+            raise TypeError(wrong) from None
     return seed.generate_state(4, np.uint32).astype(np.uint32, copy=False)
 
 
@@ -62,20 +56,67 @@ def generator(entropy: Entropy, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(entropy.tolist(), spawn_key=key))
 
 
-class Draws(Protocol):
-    """The sample indices of each iteration."""
+class Stream:
+    """Sample indices (b,) of each iteration, drawn for several iterations at a time and cached.
+
+    Parameters
+    ----------
+    rows : callable
+        Gets an iteration and a number of iterations; returns the indices of as many, (number, b).
+    b : int
+        Indices per iteration.
+    at_once : int
+        Indices drawn at once.
+    first : int
+        The iteration that ``rows`` calls 0.
+    """
+
+    def __init__(self, rows: Callable[[int, int], Index], b: int, at_once: int, first: int = 0) -> None:
+        length = max(1, at_once // b)
+        self._first, self._length = first, length
+        self._chunk = lru_cache(maxsize=1)(lambda chunk: rows(chunk * length, length))
+
+    def at(self, k: int) -> Index:
+        """Return the indices (b,) of iteration ``k``."""
+        chunk, row = divmod(k - self._first, self._length)
+        index: Index = self._chunk(chunk)[row]
+        return index
+
+    def block(self, start: int, stop: int) -> Index:
+        """Return the indices of iterations ``start`` to ``stop`` − 1, shape (., b)."""
+        start, stop = start - self._first, stop - self._first
+        pieces = [self._chunk(start // self._length)[:0]]
+        while start < stop:
+            chunk, row = divmod(start, self._length)
+            end = min(stop - start + row, self._length)
+            pieces.append(self._chunk(chunk)[row:end])
+            start += end - row
+        return np.concatenate(pieces)
+
+
+class Draws:
+    """The sample indices of each iteration, from streams that ``make`` returns."""
+
+    def __init__(self, make: Callable[[], list[Stream]]) -> None:
+        self._make, self._streams = make, make()
 
     def at(self, k: int) -> tuple[Index, ...]:
         """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
-        ...
+        return tuple(stream.at(k) for stream in self._streams)
 
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
         """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
-        ...
+        return tuple(stream.block(start, stop) for stream in self._streams)
+
+    def twin(self) -> Draws:
+        """Return the same draws with chunks of their own, for another thread."""
+        return Draws(self._make)
 
 
-class SeededDraws:
-    """Sample indices from a seed.
+def seeded_draws(
+    entropy: Entropy, n: int, batch_size: int, orders: Sequence[str], weight: Array | None = None
+) -> Draws:
+    """Return sample indices from a seed.
 
     Parameters
     ----------
@@ -91,143 +132,38 @@ class SeededDraws:
 
     Examples
     --------
-    >>> from swiftem.core.draws import SeededDraws, read_seed
-    >>> i, j = SeededDraws(read_seed(0), n=5, batch_size=1, orders=["iid", "shuffled"]).at(0)
+    >>> from swiftem.core.draws import seeded_draws, read_seed
+    >>> i, j = seeded_draws(read_seed(0), n=5, batch_size=1, orders=["iid", "shuffled"]).at(0)
     >>> i.shape
     (1,)
     """
+    # Relative to the largest, as weights may be as large as 1e100.
+    sums = None if weight is None else np.cumsum(weight / weight.max())
 
-    def __init__(
-        self, entropy: Entropy, n: int, batch_size: int, orders: Sequence[str], weight: Array | None = None
-    ) -> None:
-        self._streams: list[_Stream] = []
-        for stream, order in enumerate(orders):
-            if order == "shuffled":
-                self._streams.append(_Shuffled(entropy, stream, n, batch_size))
-            elif order == "weighted" and weight is not None:
-                self._streams.append(_Weighted(entropy, stream, weight, batch_size))
-            else:
-                self._streams.append(_Iid(entropy, stream, n, batch_size))
+    def stream(number: int, order: str) -> Stream:
+        def independent(start: int, rows: int) -> Index:
+            rng, size = generator(entropy, INDICES, number, start), (rows, batch_size)
+            if order == "weighted" and sums is not None:
+                # A product may be rounded up to the whole sum.
+                index: Index = np.searchsorted(sums, rng.random(size) * sums[-1], side="right")
+                return index.clip(max=n - 1)
+            return rng.integers(n, size=size, dtype=np.intp)
 
-    def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
-        return tuple(stream.at(k) for stream in self._streams)
+        @lru_cache(maxsize=1)
+        def permutation(epoch: int) -> Index:
+            return generator(entropy, INDICES, number, epoch).permutation(n)
 
-    def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
-        return tuple(stream.block(start, stop) for stream in self._streams)
+        if order == "shuffled":
+            return _successive(lambda epoch, offset: permutation(epoch)[offset:], n, batch_size)
+        return Stream(independent, batch_size, CHUNK)
 
-    def twin(self) -> SeededDraws:
-        """Return the same draws with chunks of their own, for another thread."""
-        found = copy(self)
-        found._streams = [copy(stream) for stream in self._streams]
-        return found
+    return Draws(lambda: [stream(number, order) for number, order in enumerate(orders)])
 
 
-class _Stream(ABC):
-    """Sample indices (b,) of each iteration, drawn for several iterations at a time and cached."""
-
-    def __init__(self, b: int, at_once: int) -> None:
-        self._b, self._rows = b, max(1, at_once // b)
-        self._chunk = -1
-        self._drawn: Index = np.empty((0, b), dtype=np.intp)
-
-    def at(self, k: int) -> Index:
-        """Return the indices (b,) of iteration ``k``."""
-        chunk, row = divmod(k, self._rows)
-        found: Index = self._draw(chunk)[row]
-        return found
-
-    def block(self, start: int, stop: int) -> Index:
-        """Return the indices of iterations ``start`` to ``stop`` − 1, shape (., b)."""
-        pieces: list[Index] = [self._drawn[:0]]
-        while start < stop:
-            chunk, row = divmod(start, self._rows)
-            end = min(stop - start + row, self._rows)
-            pieces.append(self._draw(chunk)[row:end])
-            start += end - row
-        return np.concatenate(pieces)
-
-    def _draw(self, chunk: int) -> Index:
-        if chunk != self._chunk:
-            self._chunk, self._drawn = chunk, self.rows(chunk * self._rows, self._rows)
-        return self._drawn
-
-    @abstractmethod
-    def rows(self, start: int, rows: int) -> Index:
-        """Return rows ``start``, ... of the stream, shape (rows, b)."""
-
-
-class _Iid(_Stream):
-    """Uniform with replacement."""
-
-    def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
-        super().__init__(b, CHUNK)
-        self._entropy, self._stream, self._n = entropy, stream, n
-
-    def rows(self, start: int, rows: int) -> Index:
-        """Return rows ``start``, ... of the stream, shape (rows, b); ``start`` is a multiple of ``rows``."""
-        rng = generator(self._entropy, INDICES, self._stream, start)
-        return rng.integers(self._n, size=(rows, self._b), dtype=np.intp)
-
-
-class _Weighted(_Stream):
-    """With replacement, in proportion to weights."""
-
-    def __init__(self, entropy: Entropy, stream: int, weight: Array, b: int) -> None:
-        super().__init__(b, CHUNK)
-        self._entropy, self._stream = entropy, stream
-        self._sums = np.cumsum(weight / weight.max())  # weights may be as large as 1e100
-
-    def rows(self, start: int, rows: int) -> Index:
-        """Return rows ``start``, ... of the stream, shape (rows, b); ``start`` is a multiple of ``rows``."""
-        at = generator(self._entropy, INDICES, self._stream, start).random((rows, self._b)) * self._sums[-1]
-        found: Index = np.searchsorted(self._sums, at, side="right")
-        found[found == len(self._sums)] -= 1  # a product may be rounded up to the whole sum
-        return found
-
-
-class _Permutations(_Stream):
-    """An infinite sequence of permutations, cut into pieces of b; the chunk size does not change it."""
-
-    def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
-        super().__init__(b, min(CHUNK, ORDERS * n))
-        self._entropy, self._stream, self._n = entropy, stream, n
-
-    def rows(self, start: int, rows: int) -> Index:
-        """Return rows ``start``, ... of the stream, shape (rows, b)."""
-        position, end, pieces = start * self._b, (start + rows) * self._b, []
-        while position < end:
-            number, offset = divmod(position, self._n)
-            piece = self._piece(number, offset)[: end - position]
-            pieces.append(piece)
-            position += len(piece)
-        return np.concatenate(pieces).reshape(rows, self._b)
-
-    @abstractmethod
-    def _piece(self, number: int, offset: int) -> Index:
-        """Return part of permutation ``number``, from ``offset`` on, at least one index."""
-
-
-class _Shuffled(_Permutations):
-    """Successive permutations."""
-
-    def __init__(self, entropy: Entropy, stream: int, n: int, b: int) -> None:
-        super().__init__(entropy, stream, n, b)
-        self._number, self._order = -1, np.empty(0, dtype=np.intp)
-
-    def _piece(self, number: int, offset: int) -> Index:
-        return self._permutation(number)[offset:]
-
-    def _permutation(self, number: int) -> Index:
-        if number != self._number:
-            rng = generator(self._entropy, INDICES, self._stream, number)
-            self._number, self._order = number, rng.permutation(self._n)
-        return self._order
-
-
-class BlockDraws(SeededDraws):
-    """Sample indices from a seed, for data on disk: nearby samples are read together.
+def block_draws(
+    entropy: Entropy, edges: Index, per_window: int, in_order: bool, *, batch_size: int, streams: int
+) -> Draws:
+    """Return sample indices from a seed, for data on disk: nearby samples are read together.
 
     An epoch has each sample once. The blocks of the data come in random order (in their own order if the
     data can only be read so); consecutive ones form a window, and samples are shuffled within it. Streams are
@@ -252,60 +188,61 @@ class BlockDraws(SeededDraws):
     Three blocks of two samples, one block per window: pairs of neighbours, in random order.
 
     >>> import numpy as np
-    >>> from swiftem.core.draws import BlockDraws, read_seed
-    >>> draws = BlockDraws(read_seed(0), np.array([0, 2, 4, 6]), 1, False, batch_size=2, streams=1)
+    >>> from swiftem.core.draws import block_draws, read_seed
+    >>> draws = block_draws(read_seed(0), np.array([0, 2, 4, 6]), 1, False, batch_size=2, streams=1)
     >>> sorted(sorted(draws.at(k)[0].tolist()) for k in range(3))
     [[0, 1], [2, 3], [4, 5]]
     """
 
-    def __init__(
-        self,
-        entropy: Entropy,
-        edges: Index,
-        per_window: int,
-        in_order: bool,
-        *,
-        batch_size: int,
-        streams: int,
-    ) -> None:
-        self._streams = [
-            _Windowed(entropy, stream, edges, per_window, in_order, batch_size) for stream in range(streams)
-        ]
+    def stream(number: int) -> Stream:
+        @lru_cache(maxsize=1)
+        def windows(epoch: int) -> tuple[Index, Index]:
+            """Return the order of the blocks, and the ends of their windows."""
+            blocks = np.arange(len(edges) - 1)
+            if not in_order:
+                generator(entropy, INDICES, number, epoch).shuffle(blocks)
+            ends = np.cumsum(np.diff(edges)[blocks])
+            return blocks, np.append(ends[per_window - 1 : -1 : per_window], ends[-1])
+
+        @lru_cache(maxsize=1)
+        def samples(epoch: int, window: int) -> Index:
+            blocks = windows(epoch)[0][window * per_window : (window + 1) * per_window]
+            order = np.concatenate([np.arange(edges[block], edges[block + 1]) for block in blocks])
+            generator(entropy, INDICES, number, epoch, window).shuffle(order)
+            return order
+
+        def piece(epoch: int, offset: int) -> Index:
+            ends = windows(epoch)[1]
+            window = int(np.searchsorted(ends, offset, side="right"))
+            order = samples(epoch, window)
+            return order[offset - (int(ends[window]) - len(order)) :]
+
+        return _successive(piece, int(edges[-1]), batch_size)
+
+    return Draws(lambda: [stream(number) for number in range(streams)])
 
 
-class _Windowed(_Permutations):
-    """Blocks in random order or in their own, samples shuffled within a window of blocks."""
+def _successive(piece: Callable[[int, int], Index], n: int, b: int) -> Stream:
+    """Return an infinite sequence of permutations of n samples, cut into pieces of b.
 
-    def __init__(
-        self, entropy: Entropy, stream: int, edges: Index, per_window: int, in_order: bool, b: int
-    ) -> None:
-        super().__init__(entropy, stream, int(edges[-1]), b)
-        self._edges, self._per_window, self._in_order = edges, per_window, in_order
-        self._number, self._window = -1, -1
-        self._blocks = self._ends = self._order = np.empty(0, dtype=np.intp)
+    ``piece(epoch, offset)`` returns part of a permutation from ``offset`` on, at least one index. The size of
+    a chunk does not change the sequence.
+    """
 
-    def _piece(self, number: int, offset: int) -> Index:
-        if number != self._number:
-            self._blocks = np.arange(len(self._edges) - 1)
-            if not self._in_order:
-                generator(self._entropy, INDICES, self._stream, number).shuffle(self._blocks)
-            ends = np.cumsum(np.diff(self._edges)[self._blocks])
-            self._ends = np.append(ends[self._per_window - 1 : -1 : self._per_window], ends[-1])
-            self._number, self._window = number, -1
-        window = int(np.searchsorted(self._ends, offset, side="right"))
-        if window != self._window:
-            blocks = self._blocks[window * self._per_window : (window + 1) * self._per_window]
-            self._order = np.concatenate(
-                [np.arange(self._edges[block], self._edges[block + 1]) for block in blocks]
-            )
-            generator(self._entropy, INDICES, self._stream, number, window).shuffle(self._order)
-            self._window = window
-        begin = int(self._ends[window]) - len(self._order)
-        return self._order[offset - begin :]
+    def rows(start: int, count: int) -> Index:
+        position, end, pieces = start * b, (start + count) * b, []
+        while position < end:
+            pieces.append(piece(*divmod(position, n))[: end - position])
+            position += len(pieces[-1])
+        return np.concatenate(pieces).reshape(count, b)
+
+    return Stream(rows, b, min(CHUNK, ORDERS * n))
 
 
-class GivenDraws:
-    """Sample indices given by the caller.
+def given_draws(
+    draws: ArrayLike, *, n: int, batch_size: int, streams: int, n_iter: int, start: int = 0
+) -> Draws:
+    """Return sample indices given by the caller.
 
     Parameters
     ----------
@@ -316,33 +253,23 @@ class GivenDraws:
     start : int
         The iteration of the first row.
     """
-
-    def __init__(
-        self, draws: Any, *, n: int, batch_size: int, streams: int, n_iter: int, start: int = 0
-    ) -> None:
-        if streams == 0:
-            raise ValueError("draws must be left out for a method that draws no samples.")
-        parts = [draws] if streams == 1 else list(draws) if np.iterable(draws) else []
-        if len(parts) != streams:
-            raise ValueError(
-                f"draws must be {streams} index arrays for this method, a pair (i, j), "
-                f"got {'an array' if isinstance(draws, np.ndarray) else len(parts)}."
-            )
-        self._start = start
-        self._drawn = tuple(_given(part, n, batch_size, n_iter) for part in parts)
-
-    def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
-        return tuple(drawn[k - self._start] for drawn in self._drawn)
-
-    def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
-        return tuple(
-            np.ascontiguousarray(drawn[start - self._start : stop - self._start]) for drawn in self._drawn
+    if streams == 0:
+        raise ValueError("draws must be left out for a method that draws no samples.")
+    parts = [draws] if streams == 1 else list(draws) if np.iterable(draws) else []
+    if len(parts) != streams:
+        raise ValueError(
+            f"draws must be {streams} index arrays for this method, a pair (i, j), "
+            f"got {'an array' if isinstance(draws, np.ndarray) else len(parts)}."
         )
 
+    def stream(index: Index) -> Stream:
+        return Stream(lambda row, rows: index[row : row + rows], batch_size, index.size, start)
 
-def _given(draws: Any, n: int, b: int, n_iter: int) -> Index:
+    given = [_given(part, n, batch_size, n_iter) for part in parts]
+    return Draws(lambda: [stream(index) for index in given])
+
+
+def _given(draws: ArrayLike, n: int, b: int, n_iter: int) -> Index:
     """Return one stream's indices as a validated array (n_iter, b)."""
     try:
         index = as_integers("draws", draws) if np.size(draws) else np.empty((0, b), dtype=np.intp)

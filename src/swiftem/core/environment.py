@@ -6,8 +6,6 @@ import os
 import platform
 from importlib import metadata
 
-__all__ = ["environment", "versions"]
-
 
 def environment(*packages: str) -> dict[str, str]:
     """Return versions, machine and processor.

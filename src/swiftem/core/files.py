@@ -11,20 +11,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
-
-__all__ = [
-    "damage_named",
-    "file_hash",
-    "fingerprint",
-    "in_brackets",
-    "open_regular",
-    "replacing",
-    "write_atomically",
-]
 
 
 @contextmanager
@@ -108,10 +97,11 @@ def _umask() -> int:
     return mask
 
 
-ROWS, BYTES = 4096, 1 << 20
+ROWS = 4096
+"""Rows that have a checksum together."""
 
 
-def fingerprint(kind: str, *arrays: NDArray[Any] | None) -> str:
+def fingerprint(kind: str, *arrays: np.ndarray | None) -> str:
     """Return a hash of the values, shapes and dtypes of ``arrays``; memory layout does not matter.
 
     >>> import numpy as np
@@ -146,10 +136,8 @@ def file_hash(kind: str, files: Sequence[Path]) -> str:
     """
     digest = hashlib.blake2b(kind.encode(), digest_size=16)
     for file in files:
-        digest.update(str(file.stat().st_size).encode())
         with file.open("rb") as stream:
-            while part := stream.read(BYTES):
-                digest.update(part)
+            digest.update(hashlib.file_digest(stream, "blake2b").digest())
     return digest.hexdigest()
 
 

@@ -2,22 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from os import PathLike
 
 import numpy as np
 
 from swiftem.core.algorithm import Current, Loop, Task
-from swiftem.core.averaging import Averages, Averaging
-from swiftem.core.checkpoint import NoCheckpoint, Position, check_form
+from swiftem.core.averaging import Averages
+from swiftem.core.checkpoint import Position, RunCheckpoint, check_form
+from swiftem.core.checks import check_int
 from swiftem.core.draws import Entropy
 from swiftem.core.model import BoundModel
-from swiftem.core.problem import copy_arrays
-from swiftem.core.records import Records
-from swiftem.core.result import Result, State, Status
-from swiftem.core.types import Array, Theta
+from swiftem.core.result import Iterate, Result, State, Status
+from swiftem.core.scratch import is_scratch, scratch_array
+from swiftem.core.types import Array, Theta, Tree, leaves, map_arrays
 
-__all__ = ["RunLoop"]
+
+class Records:
+    """Records of a run, and calls of its callback: every ``every`` iterations, by default once per epoch.
+
+    ``path`` has the records, ``last`` is the k of the last one (−1 before the first), ``stopped`` says
+    whether the callback ended the run, and ``per_pass`` is the number of evaluations per pass.
+    """
+
+    def __init__(
+        self,
+        every: int | None,
+        record: Callable[[Iterate], object] | None,
+        callback: Callable[[Iterate], bool | None] | None,
+        epoch: int,
+    ) -> None:
+        if every is not None:
+            self.every = check_int("record_every", every, minimum=1)
+        else:
+            self.every = 0 if record is None and callback is None else epoch
+        self._record, self._callback, self.per_pass = record, callback, 1
+        self.path: list[Tree] = []
+        self.last, self.stopped = -1, False
+
+    def is_due(self, k: int) -> bool:
+        """Return whether iterate ``k`` is to be recorded, and is not yet."""
+        return bool(self.every) and k % self.every == 0 and k != self.last and not self.stopped
+
+    def take(self, now: Current) -> None:
+        """Record the current iterate if that is due and not done yet, and call the callback."""
+        if not self.is_due(now.k):
+            return
+        self.last = now.k
+        iterate = Iterate(now.k, now.evaluations / self.per_pass, now.theta, now.s, now.rejected)
+        record = iterate if self._record is None else self._record(iterate)
+        if record is not None:
+            self.path.append(record)
+        self.stopped = self._callback is not None and bool(self._callback(iterate))
 
 
 @dataclass(frozen=True)
@@ -30,8 +67,8 @@ class RunLoop:
         The inputs of the iterations.
     records : Records
         Records and callback.
-    checkpoints : NoCheckpoint
-        The open folder, or its stand-in.
+    checkpoints : RunCheckpoint or None
+        The open folder, if there are checkpoints.
     entropy : ndarray of uint32, shape (4,)
         The seed of the draws.
     first, stop : int
@@ -42,11 +79,11 @@ class RunLoop:
 
     task: Task
     records: Records
-    checkpoints: NoCheckpoint
+    checkpoints: RunCheckpoint | None
     entropy: Entropy
     first: int
     stop: int
-    scratch: Any = None
+    scratch: str | PathLike[str] | None = None
 
     def result(self, theta: Theta, s: Array | None, state: State | None) -> Result:
         """Run, and return the result; Ctrl-C ends the iterations early.
@@ -60,34 +97,38 @@ class RunLoop:
         """
         task, records = self.task, self.records
         records.per_pass = task.compute.per_pass
-        loop, averaging = task.compute.loop(task), task.method.averaging(task.source.n)
+        loop, (every, window) = task.compute.loop(task), task.method.averaging(task.source.n)
         saved = self._load(theta)
         try:
             now = self._begin(loop, theta, s, state, saved)
         except KeyboardInterrupt:  # there is only θ^(0) so far
             begun = State(task.method.name, task.source.n, 0, 0, 0, self.entropy, None)
             return Result(theta, s, begun, 0.0, 0, 0, "interrupted", records.path)  # type: ignore[arg-type]
-        if averaging.every and now.averages is None:
-            now.averages = Averages.empty(now.theta, now.s)
+        if every and now.averages is None:
+            now.averages = Averages.empty(every, window, now.theta, now.s)
         try:
             if state is None or saved is not None:  # a continued run has recorded its first iterate
                 records.take(reported(task.model, now))
-            self._iterate(loop, averaging, now)
+            self._iterate(loop, now)
             status = ending(
                 now, self.first, self.stop, 0 if state is None else state.rejected, records.stopped
             )
         except KeyboardInterrupt:
             status = "interrupted"
-        self.checkpoints.end(lambda: self._position(loop, now))
+        if self.checkpoints is not None:
+            self.checkpoints.end(self._position(loop, now))
         end, last = state_of(task, now, loop, self.entropy), reported(task.model, now)
         passes = now.evaluations / task.compute.per_pass
         return Result(last.theta, last.s, end, passes, now.k, now.rejected, status, records.path)
 
     def _load(self, theta: Theta) -> Position | None:
         """Return the position of the checkpoint, if there is one, and restore the records."""
+        if self.checkpoints is None:
+            return None
         saved = self.checkpoints.load(lambda at: check_position(at, self.task, theta, self.entropy))
         if saved is not None:
-            self.records.restore(saved)
+            self.records.path, self.records.last = saved.path, saved.recorded
+            self.records.stopped = bool(saved.stopped)
             if self.stop < saved.state.k:
                 raise ValueError(
                     f"n_iter must be at least {saved.state.k - self.first}, the iterations of the checkpoint."
@@ -113,18 +154,19 @@ class RunLoop:
             loop.restore(known.loop, now)
         return now
 
-    def _iterate(self, loop: Loop, averaging: Averaging, now: Current) -> None:
+    def _iterate(self, loop: Loop, now: Current) -> None:
         """Iterate until the end or until the callback stops the run; Ctrl-C is raised between stretches."""
         task, records, checkpoints = self.task, self.records, self.checkpoints
+        pauses = (now.averages, records, checkpoints)
+        distances = [pause.every for pause in pauses if pause is not None and pause.every]
         while now.k < self.stop and not records.stopped:
             with task.compute.checked_by(task.interrupt.check):  # the callback's passes are not interrupted
-                stop = averaging.next(now.k, records.next(now.k, self.stop))
-                loop.advance(now, checkpoints.next(now.k, stop))
+                loop.advance(now, min([self.stop, *(now.k - now.k % every + every for every in distances)]))
             if now.averages is not None:
-                now.averages = averaging.add(now.averages, now.k, now.s)
+                now.averages = now.averages.add(now.k, now.s)
             if records.is_due(now.k):
                 records.take(reported(task.model, now))
-            if checkpoints.is_due(now.k):
+            if checkpoints is not None and checkpoints.is_due(now.k):
                 checkpoints.save(self._position(loop, now))
         task.interrupt.check()
 
@@ -157,7 +199,7 @@ def check_position(at: Position, task: Task, theta: Theta, entropy: Entropy) -> 
     task.model.unpack(at.s)
     if at.s.dtype != np.float64 or at.s.ndim != 1:
         raise ValueError("s has a different form")
-    memory: Any = getattr(state.method, "memory", None)
+    memory: Tree = getattr(state.method, "memory", None)
     if method.remembers:
         *_, columns = shape = np.shape(memory)
         if shape[:1] != (n,) or task.compute.row_length not in (None, columns):
@@ -165,7 +207,7 @@ def check_position(at: Position, task: Task, theta: Theta, entropy: Entropy) -> 
     check_form("the method's state", state.method, method.init(theta, at.s, memory))
     check_form("before", state.before, None if state.before is None else at.s)
     if state.averages is not None:
-        check_form("averages", state.averages, Averages.empty(at.theta, at.s))
+        check_form("averages", state.averages, Averages.empty(*method.averaging(n), at.theta, at.s))
 
 
 def first_pass(task: Task, theta: Theta, s_given: Array | None) -> Current:
@@ -185,20 +227,13 @@ def first_pass(task: Task, theta: Theta, s_given: Array | None) -> Current:
 
 def resumed(state: State, theta: Theta, s: Array) -> Current:
     """Return where the run's own checkpoint stands."""
-    return Current(
-        state.k,
-        theta,
-        s,
-        state.method,
-        state.rejected,
-        state.evaluations,
-        state.is_m_step,
-        state.before,
-        state.averages,
-    )
+    counts = state.rejected, state.evaluations
+    return Current(state.k, theta, s, state.method, *counts, state.is_m_step, state.before, state.averages)
 
 
-def continued(model: BoundModel, state: State, theta: Theta, s: Array, scratch: Any) -> Current:
+def continued(
+    model: BoundModel, state: State, theta: Theta, s: Array, scratch: str | PathLike[str] | None
+) -> Current:
     """Return the end of an earlier run; its state is copied, so that it can be continued twice.
 
     If θ and s are averages, the last ones are in the state.
@@ -220,16 +255,29 @@ def is_m_step_of(model: BoundModel, theta: Theta, s: Array) -> bool:
 
 def is_same(theta: Theta, other: Theta) -> bool:
     """Return whether parameters, arrays or numbers in nested tuples, are equal bit by bit."""
-    if isinstance(theta, tuple | list):
-        return len(theta) == len(other) and all(map(is_same, theta, other))
-    if isinstance(theta, dict):
-        return theta.keys() == other.keys() and all(is_same(theta[name], other[name]) for name in theta)
-    return bool(np.array_equal(theta, other))
+    parts, others = list(leaves(theta)), list(leaves(other))
+    return len(parts) == len(others) and all(map(np.array_equal, parts, others))
+
+
+def copy_arrays(state: Tree, scratch: str | PathLike[str] | None = None) -> Tree:
+    """Return a copy of nested tuples of arrays, so that one state can be resumed twice.
+
+    Arrays in a scratch file are copied to another file, in the folder ``scratch``.
+    """
+
+    def copy(array: np.ndarray) -> np.ndarray:
+        if not is_scratch(array):
+            return array.copy()
+        copied = scratch_array(array.shape, array.dtype, scratch)  # it did not fit into memory
+        copied[...] = array
+        return copied
+
+    return map_arrays(copy, state)
 
 
 def reported(model: BoundModel, now: Current) -> Current:
     """Return ``now``, or the average of its statistics and their M-step, if there are averages."""
-    mean = None if now.averages is None else Averaging.mean(now.averages)
+    mean = None if now.averages is None else now.averages.mean()
     if mean is None or not model.in_domain(mean):
         return now
     return replace(now, s=mean, theta=model.m_step(mean))
@@ -238,19 +286,8 @@ def reported(model: BoundModel, now: Current) -> Current:
 def state_of(task: Task, now: Current, loop: Loop, entropy: Entropy) -> State:
     """Return the state of a run, without θ and s."""
     averages = None if now.averages is None else now.averages._replace(theta=now.theta, s=now.s)
-    return State(
-        task.method.name,
-        task.source.n,
-        now.k,
-        now.evaluations,
-        now.rejected,
-        entropy,
-        now.state,
-        loop.snapshot(),
-        now.is_m_step,
-        now.before,
-        averages,
-    )
+    run = task.method.name, task.source.n, now.k, now.evaluations, now.rejected, entropy
+    return State(*run, now.state, loop.snapshot(), now.is_m_step, now.before, averages)
 
 
 def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> Status:
@@ -265,12 +302,9 @@ def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> 
 
 def check_end(theta: Theta) -> None:
     """Raise ValueError if a model's M-step returned NaN for statistics in its domain."""
-    if isinstance(theta, tuple | list):
-        for part in theta:
-            check_end(part)
-    elif isinstance(theta, float | np.ndarray | np.floating):
-        array = np.asarray(theta)
-        if array.dtype.kind == "f" and np.isnan(array).any():
+    for part in leaves(theta):
+        is_number = isinstance(part, float | np.ndarray | np.floating) and np.asarray(part).dtype.kind == "f"
+        if is_number and np.isnan(part).any():
             raise ValueError(
                 "m_step must return numbers, got NaN: in_domain must be False if there is no M-step."
             )

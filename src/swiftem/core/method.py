@@ -5,15 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
-from swiftem.core.averaging import Averaging
 from swiftem.core.checks import check_choice, check_int, check_real
 from swiftem.core.schedules import StepSize, check_step_size
 from swiftem.core.source import Batch
-from swiftem.core.types import Array, Index, Theta
-
-__all__ = ["EStep", "Method", "Order", "Update", "declared"]
+from swiftem.core.types import Array, Index, Theta, Tree
 
 Order = Literal["iid", "shuffled", "weighted"]
 """How samples are drawn: independently, in shuffled passes, or in proportion to their weights."""
@@ -53,7 +50,7 @@ class EStep(Protocol):
         ...
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether the M-step exists at ``s``."""
+        """Return whether the M-step exists at ``s``."""
         ...
 
     def scale(self, s: Array) -> Array:
@@ -80,8 +77,8 @@ class Update:
         ref: nothing, or the sample's statistics at the state's ``anchor``, at θ of the previous iteration
         (which the state's ``anchor`` then is), or from its ``memory``.
     renewed_by : {"none", "drawn", "other"}
-        Which memory is renewed: none; that of the samples I themselves, before S = C is read; or that of
-        the samples J of a second stream, after S was computed.
+        Which memory is renewed: none; of the samples I themselves, before S = C is read; or of the
+        samples J of a second stream, after S was computed.
     correction : float
         λ, from 0 to 1.
 
@@ -122,8 +119,26 @@ class Update:
         return self.streams + (self.reference in ("anchor", "previous"))
 
 
+class NoState(NamedTuple):
+    """State of a method that keeps nothing from one iteration to the next."""
+
+
+class AnchorState(NamedTuple):
+    r"""``anchor``: an earlier θ; ``centre`` (q,): :math:`\bar s` there, or the proxy of that iteration."""
+
+    anchor: Theta
+    centre: Array
+
+
+class MemoryState(NamedTuple):
+    """``centre`` (q,): mean of the memory; ``memory`` (n, R): each sample's rows when last renewed."""
+
+    centre: Array
+    memory: Array
+
+
 class Method(ABC):
-    r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`init` and :meth:`proxy`.
+    r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`proxy`.
 
     Algorithm 1 does the rest: :math:`\hat s \leftarrow \hat s + \gamma (S - \hat s)`, then the M-step.
     A method has no mutable state: what it needs from one iteration to the next is a NamedTuple of arrays
@@ -140,7 +155,7 @@ class Method(ABC):
     remembers : bool
         Whether it keeps a memory of every sample's rows. These three follow from ``update`` if there is one.
     leaps : bool
-        Whether it evaluates samples at other parameters than θ, so that its proxy is not that of em even if
+        Whether it evaluates samples at other parameters than θ, so that its proxy differs from em's even if
         all samples are drawn.
     update : Update, optional
         Declaration of what :meth:`proxy` computes: compiled loops then run the method.
@@ -196,9 +211,8 @@ class Method(ABC):
         """Vectors of statistics in its state that a memory budget must include, if they are many."""
         return 0
 
-    @abstractmethod
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:
-        r"""Return the state before iteration 0, a NamedTuple.
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> Tree:
+        r"""Return the state before iteration 0, a NamedTuple; by default the one of the update.
 
         Parameters
         ----------
@@ -210,11 +224,16 @@ class Method(ABC):
             The rows of every sample at :math:`\theta^{(0)}` if the method has a memory. The method may keep
             it and write to it.
         """
+        if memory is not None:
+            return MemoryState(s, memory)
+        if self.update is not None and self.update.reference != "none":
+            return AnchorState(theta, s)
+        return NoState()
 
     @abstractmethod
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
-    ) -> tuple[Array, Any]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Tree, e_step: EStep
+    ) -> tuple[Array, Tree]:
         r"""Return :math:`S^{(k+1)}`, the approximation of :math:`\bar s(\theta^{(k)})`, and the next state.
 
         Parameters
@@ -236,9 +255,9 @@ class Method(ABC):
         """Return the first iteration from k on that begins with a full pass, or None if there is none."""
         return None
 
-    def averaging(self, n: int) -> Averaging:
-        """Return what averages the statistics of a run on n samples; by default nothing."""
-        return Averaging()
+    def averaging(self, n: int) -> tuple[int, int]:
+        """Return ``every`` and ``window`` of :class:`~swiftem.core.averaging.Averages`; 0 for no averages."""
+        return 0, 0
 
     def epoch(self, n: int) -> int:
         """Return the iterations per epoch, n / b rounded up."""

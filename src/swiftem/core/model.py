@@ -9,9 +9,7 @@ import numpy as np
 
 from swiftem.core.compute import Compute, Placement
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Theta
-
-__all__ = ["BoundModel", "Model"]
+from swiftem.core.types import Array, Theta, Tree
 
 
 class Model(ABC):
@@ -79,7 +77,7 @@ class BoundModel(ABC):
         """Return whether the M-step exists at ``s``."""
 
     @abstractmethod
-    def unpack(self, s: Array) -> Any:
+    def unpack(self, s: Array) -> Tree:
         """Return named views of the flat statistics; raise ValueError for another size."""
 
     def unit_factors(self, s: Array) -> Array:

@@ -1,7 +1,6 @@
 """A problem: a model bound to its data, with what runs and passes share.
 
-Also checks of a run's arguments, and how far statistics are from a stationary point: the certificate of
-convergence.
+Also how far statistics are from a stationary point: the certificate of convergence.
 """
 
 from __future__ import annotations
@@ -13,44 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.core.budget import Budget
-from swiftem.core.checks import as_floats, check_int, shown
+from swiftem.core.checks import check_int, shown
 from swiftem.core.compute import BLOCK, Compute, Placement
-from swiftem.core.draws import (
-    TERMINATION,
-    BlockDraws,
-    Draws,
-    Entropy,
-    GivenDraws,
-    Seed,
-    SeededDraws,
-    generator,
-    read_seed,
-)
+from swiftem.core.draws import Draws, Entropy, block_draws, given_draws, seeded_draws
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
-from swiftem.core.result import State
-from swiftem.core.schedules import Schedule
-from swiftem.core.scratch import is_scratch, scratch_array
+from swiftem.core.schedules import RandomTermination
 from swiftem.core.source import Source
-from swiftem.core.termination import RandomTermination
 from swiftem.core.types import Array, Theta
-
-__all__ = [
-    "NO_LIMIT",
-    "Problem",
-    "allows_missing",
-    "certificate",
-    "certify",
-    "check_access",
-    "check_callable",
-    "check_method",
-    "check_model",
-    "check_state",
-    "copy_arrays",
-    "read_n_iter",
-    "read_start",
-    "relative_change",
-]
 
 NO_LIMIT = Budget()
 
@@ -124,34 +93,31 @@ class Problem:
         """Return the budget minus the needs of ``method``; raise MemoryLimitError if they do not fit."""
         return self.budget.reserve(self.source, method, statistics=self.bound.size or 0)
 
-    def draws(self, method: Method, entropy: Entropy, n_iter: Any, first: int, given: Any) -> Draws:
+    def draws(
+        self,
+        method: Method,
+        entropy: Entropy,
+        n_iter: int | RandomTermination,
+        first: int,
+        given: ArrayLike | None,
+    ) -> Draws:
         """Return the sample indices of each iteration from ``first`` on: as given, or from the seed."""
-        source = self.source
+        source, b, streams = self.source, method.batch_size, method.index_streams
         if "weighted" in method.orders:
-            self._check_weighted(method)
-        if given is None:
-            self.budget.check_order(source, method)
-        if given is None and source.layout is not None:
-            return BlockDraws(
-                entropy, *source.layout, batch_size=method.batch_size, streams=method.index_streams
-            )
-        if given is None:
-            weight = None
-            if "weighted" in method.orders:
-                weight = np.concatenate([batch.weight for batch in source.blocks(BLOCK)])
-            return SeededDraws(entropy, source.n, method.batch_size, method.orders, weight)
-        is_random = isinstance(n_iter, RandomTermination)
-        most = n_iter.n_iter if is_random else check_int("n_iter", n_iter, minimum=0)
-        return GivenDraws(
-            given,
-            n=source.n,
-            batch_size=method.batch_size,
-            streams=method.index_streams,
-            n_iter=most,
-            start=first,
-        )
+            self._check_weighted()
+        if given is not None:
+            limit = n_iter.n_iter if isinstance(n_iter, RandomTermination) else n_iter
+            count = check_int("n_iter", limit, minimum=0)
+            return given_draws(given, n=source.n, batch_size=b, streams=streams, n_iter=count, start=first)
+        self.budget.check_order(source, method)
+        if source.layout is not None:
+            return block_draws(entropy, *source.layout, batch_size=b, streams=streams)
+        weight = None
+        if "weighted" in method.orders:
+            weight = np.concatenate([batch.weight for batch in source.blocks(BLOCK)])
+        return seeded_draws(entropy, source.n, b, method.orders, weight)
 
-    def _check_weighted(self, method: Method) -> None:
+    def _check_weighted(self) -> None:
         """Raise ValueError if samples cannot be drawn in proportion to their weights."""
         has_documents = self.source.samples == "documents"
         if self.source.layout is not None or has_documents:
@@ -171,10 +137,9 @@ def allows_missing(model: Model) -> bool:
 def check_access(method: Method, source: Source) -> None:
     """Raise ValueError if the source cannot be used with the method."""
     if source.access == "sequential" and method.access == "random":
-        stored = source.row_bytes > 0
-        instead = (
-            "em, sem or sem-vr, or a .npy or Parquet file" if stored else "em, or load the data into an array"
-        )
+        instead = "em, or load the data into an array"
+        if source.row_bytes:
+            instead = "em, sem or sem-vr, or a .npy or Parquet file"
         raise ValueError(
             f"data can only be read in order, and {method.name} must find each sample's memory again: "
             f"use {instead}."
@@ -186,89 +151,10 @@ def check_access(method: Method, source: Source) -> None:
         )
 
 
-def check_callable(name: str, value: Any) -> None:
-    """Raise TypeError if the value is neither None nor a function."""
-    if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function of an iterate, got {shown(value)}.")
-
-
-def check_model(model: Any) -> None:
+def check_model(model: object) -> None:
     """Raise TypeError if the value is not a model, but a name or a class, for example."""
     if not isinstance(model, Model):
         raise TypeError(f"model must be an instance such as models.PLSAModel(10), got {shown(model)}.")
-
-
-def check_method(method: Any) -> None:
-    """Raise TypeError if the value is not a method, but a name or a class, for example."""
-    if not isinstance(method, Method):
-        raise TypeError(f"method must be an instance such as methods.EM(), got {shown(method)}.")
-
-
-def check_state(
-    state: State | None,
-    method: Method,
-    source: Source,
-    seed: Seed,
-    theta0: Theta | None,
-    s0: ArrayLike | None,
-) -> Entropy:
-    """Return the seed's words: those of the state, if there is a valid one."""
-    if state is None:
-        return read_seed(seed)
-    if not isinstance(state, State):
-        raise TypeError(f"state must be the state of a result, got {type(state).__name__}.")
-    if theta0 is None or (s0 is None and not state.is_before_first_pass):
-        raise ValueError("state needs theta0 and s0, the theta and s of the same result.")
-    if seed is not None and not np.array_equal(read_seed(seed), state.entropy):
-        raise ValueError("seed must be left out if state is given, or be that of the first run.")
-    if (state.name, state.n) != (method.name, source.n):
-        raise ValueError(
-            f"state must come from a run of {method.name} on {source.n} samples, "
-            f"got one of {state.name} on {state.n}."
-        )
-    return state.entropy
-
-
-def read_n_iter(n_iter: Any, gamma: Schedule, entropy: Entropy, k0: int) -> int:
-    """Return the number of iterations: as given, or drawn."""
-    if isinstance(n_iter, RandomTermination):
-        return n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
-    return check_int("n_iter", n_iter, minimum=0)
-
-
-def read_start(
-    model: BoundModel, theta0: Theta | None, s0: ArrayLike | None, rng: np.random.Generator
-) -> tuple[Theta, Any]:
-    """Return θ^(0), given, drawn, or from ``s0``, and ``s0`` as an array or None."""
-    s: Array | None = None
-    if s0 is not None:
-        s = as_floats("s0", s0, shape=(None,)).copy()
-        try:
-            model.unpack(s)
-        except ValueError as error:
-            raise ValueError(f"s0 does not fit model and data: {error}") from None
-        if not model.in_domain(s):
-            raise ValueError("s0 must lie in the model's domain, where the M-step exists.")
-    if theta0 is not None:
-        return model.check_theta(theta0), s
-    return (model.initial_theta(rng) if s is None else model.m_step(s)), s
-
-
-def copy_arrays(value: Any, scratch: Any = None) -> Any:
-    """Return a copy of nested tuples of arrays, so that one state can be resumed twice.
-
-    Arrays in a scratch file are copied to another file, in the folder ``scratch``.
-    """
-    if isinstance(value, np.ndarray):
-        if is_scratch(value):  # it did not fit into memory
-            copied = scratch_array(value.shape, value.dtype, scratch)
-            copied[...] = value
-            return copied
-        return value.copy()
-    if isinstance(value, tuple):
-        parts = [copy_arrays(part, scratch) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
 
 
 def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> float:
@@ -277,7 +163,7 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     Parameters
     ----------
     before, after : ndarray, of the same shape
-        Statistics, and those of one more E-step.
+        Statistics before and after one more E-step.
     scale : ndarray, shape of the statistics, or float
         Factors that make the statistics free of units.
 
@@ -292,17 +178,17 @@ def relative_change(before: Array, after: Array, scale: Array | float = 1.0) -> 
     largest = float(np.abs(size).max(initial=0.0))
     if not largest:  # all were zero: everything that is there now has changed
         return float(np.any(after != before))
-    # Relative to the largest, as squares of large numbers overflow and those of small ones underflow.
+    # Relative to the largest, as squares of large numbers overflow, and of small ones underflow.
     change, size = (before - after) * scale / largest, size / largest
     # Not by BLAS, whose last bit depends on its threads.
     return float(np.sqrt(np.square(change).sum() / np.square(size).sum()))
 
 
-def certificate(bound: Any, s: Array, after: Array) -> float:
+def certificate(bound: BoundModel, s: Array, after: Array) -> float:
     r"""Return :math:`\|s - \bar s(\bar\theta(s))\| / \|s\|`, with norms of unit-free statistics.
 
     If one more E-step changes nothing, θ is a stationary point (Lemma global). Statistics of mixtures with
-    covariances are scaled as if rows had unit variance, those of other families as if features had a mean
+    covariances are scaled as if rows had unit variance, and of other families as if features had a mean
     square of one. For pLSA only the statistics of the words are used, which determine the topics. Others are
     not scaled: a mixture of unit variances has the standard deviation as its unit.
 

@@ -17,8 +17,6 @@ from time import perf_counter, sleep
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["AfterImports", "CompileClock", "DeferredInterrupt", "clock", "compile_clock", "uninterrupted"]
-
 AGAIN = 0.01
 """Seconds after which Ctrl-C comes again if there is an import under way."""
 
@@ -109,7 +107,7 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    pressed: list[Any] = []
+    pressed: list[tuple[int, FrameType | None]] = []
     signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
     try:
         yield
@@ -120,7 +118,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class CompileClock:
-    """Seconds without those of compiling.
+    """A clock that stands still while code is compiled.
 
     Numba compiles in one thread at a time, so that times of compiling never overlap.
 
@@ -157,7 +155,7 @@ class CompileClock:
             return seconds
 
     def now(self) -> float:
-        """Return the seconds since some moment, without those of compiling."""
+        """Return the seconds since some moment, without the time of compiling."""
         with self._lock:
             now = perf_counter() if self._stopped_at is None else self._stopped_at
             return now - self._compiled

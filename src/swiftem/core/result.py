@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from swiftem.core.averaging import Averages
 from swiftem.core.draws import Entropy
-from swiftem.core.types import Array, Theta
-
-__all__ = ["Iterate", "Result", "State", "Status"]
+from swiftem.core.types import Array, Theta, Tree
 
 Status = Literal["completed", "stopped", "interrupted", "rejected"]
 
@@ -39,7 +37,7 @@ class Iterate:
     s: Array
     rejected: int
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tree]:
         return iter((self.k, self.passes, self.theta))
 
 
@@ -71,8 +69,8 @@ class State(NamedTuple):
     evaluations: int
     rejected: int
     entropy: Entropy
-    method: Any
-    loop: Any = None
+    method: Tree
+    loop: Tree = None
     is_m_step: bool = False
     before: Array | None = None
     averages: Averages | None = None
@@ -116,4 +114,4 @@ class Result:
     n_iter: int
     rejected: int
     status: Status
-    path: list[Any] = field(repr=False)
+    path: list[Tree] = field(repr=False)

@@ -19,6 +19,8 @@ from math import ceil, exp, sqrt
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from swiftem.core.checks import check_int, check_real, shown
 
 __all__ = [
@@ -121,7 +123,7 @@ class power:
 class sample_size:
     r"""A constant step that shrinks with the data: :math:`\gamma = \min(1, c\, b\, n^{-a})`, a = 2/3.
 
-    The exponent 2/3 is that of the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` is better.
+    The exponent 2/3 is from the paper's Theorem 2; for pLSA ``sample_size(10, exponent=1)`` is better.
 
     >>> sample_size(2).resolve(n=1000, batch_size=5)
     constant(0.1)
@@ -246,7 +248,7 @@ class spider_bound:
         return constant(min(1.0, self.upsilon_min / (2 * self.L_s * slope)))
 
 
-def _check_positive(name: str, value: Any) -> None:
+def _check_positive(name: str, value: object) -> None:
     if not check_real(name, value, minimum=0.0) > 0:
         raise ValueError(f"{name} must be positive, got {shown(value)}.")
 
@@ -260,7 +262,7 @@ def _largest(increasing: Callable[[float], float], most: float, right: float) ->
     return low
 
 
-def check_step(gamma: Any, k: int | None = None) -> float:
+def check_step(gamma: object, k: int | None = None) -> float:
     """Return ``gamma`` as a float in (0, 1], or raise an error."""
     where = "" if k is None else f" at k = {k}"
     if isinstance(gamma, bool) or not isinstance(gamma, Real):
@@ -273,7 +275,7 @@ def check_step(gamma: Any, k: int | None = None) -> float:
     return step
 
 
-def check_step_size(step_size: Any) -> None:
+def check_step_size(step_size: object) -> None:
     """Raise an error for an invalid step size, as early as possible."""
     if not (callable(step_size) or isinstance(step_size, SizedSchedule)):
         check_step(step_size)
@@ -300,3 +302,49 @@ def resolve(step_size: StepSize, n: int, batch_size: int) -> Schedule:
     if callable(step_size):
         return step_size
     return constant(float(step_size))
+
+
+@dataclass(frozen=True)
+class RandomTermination:
+    r"""Random number of iterations, equation (random): :math:`P(K = k) \propto \gamma_{k+1}`, k < n_iter.
+
+    If it is passed as ``n_iter`` to :func:`swiftem.run`, K is drawn from the run's seed, and the result is
+    :math:`\theta^{(K)}`, the iterate of the paper's theorems. The sample draws do not change.
+
+    Parameters
+    ----------
+    n_iter : int
+        K_max.
+    earliest : {0, 1}
+        Smallest K. 0, the default, is for Theorem 2: K from 0 to K_max − 1. Theorem 1, on iem, needs
+        1: K from 1 to K_max, one later with the same seed, as its proof does not hold at k = 0.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> model = models.GaussianMixtureModel(n_components=2)
+    >>> result = swiftem.run(model, y, methods.OnlineEM(), n_iter=swiftem.RandomTermination(50), seed=1)
+    >>> 0 <= result.n_iter < 50
+    True
+    >>> later = swiftem.RandomTermination(50, earliest=1)
+    >>> swiftem.run(model, y, methods.OnlineEM(), n_iter=later, seed=1).n_iter - result.n_iter
+    1
+    """
+
+    n_iter: int
+    earliest: int = 0
+
+    def __post_init__(self) -> None:
+        check_int("n_iter", self.n_iter, minimum=1)
+        if check_int("earliest", self.earliest, minimum=0) > 1:
+            raise ValueError(f"earliest must be 0 or 1, got {shown(self.earliest)}.")
+
+    def draw(self, gamma: Schedule, rng: np.random.Generator, first: int = 0) -> int:
+        """Return K for the step sizes ``gamma``; iteration ``first`` is the first one."""
+        if isinstance(gamma, constant):
+            return self.earliest + int(rng.integers(self.n_iter))
+        cumulated = np.cumsum([check_step(gamma(k + 1), k + 1) for k in range(first, first + self.n_iter)])
+        drawn = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
+        return self.earliest + int(drawn)

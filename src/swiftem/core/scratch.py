@@ -8,20 +8,17 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-__all__ = ["in_words", "is_scratch", "release", "row_blocks", "scratch_array"]
+from numpy.typing import DTypeLike
 
 BLOCK_BYTES = 1 << 24
 """Bytes of a scratch array that :func:`row_blocks` has in memory."""
 
 
 def scratch_array(
-    shape: tuple[int, ...], dtype: Any, folder: str | os.PathLike[str] | None = None
-) -> NDArray[Any]:
+    shape: tuple[int, ...], dtype: DTypeLike, folder: str | os.PathLike[str] | None = None
+) -> np.ndarray:
     """Return an array of zeros whose pages are in a file, not in memory.
 
     The file has no name: its space is freed when the array is deleted or the process ends, in any way. The
@@ -70,12 +67,12 @@ def scratch_array(
     return np.frombuffer(mapped, dtype=kind, count=int(np.prod(shape, dtype=np.int64))).reshape(shape)
 
 
-def is_scratch(array: Any) -> bool:
-    """Tell whether an array, or its base, is from :func:`scratch_array`."""
+def is_scratch(array: object) -> bool:
+    """Return whether an array, or its base, is from :func:`scratch_array`."""
     return _mapped(array) is not None
 
 
-def release(array: NDArray[Any]) -> None:
+def release(array: np.ndarray) -> None:
     """Remove consecutive rows of a scratch array from the process's memory: the file keeps their values.
 
     Pages of a mapped file are resident memory of a process after their first use, until the system needs
@@ -96,7 +93,7 @@ def release(array: NDArray[Any]) -> None:
     mapped.madvise(mmap.MADV_DONTNEED, first, min(start + array.nbytes, len(mapped)) - first)
 
 
-def row_blocks(*arrays: NDArray[Any]) -> Iterator[slice]:
+def row_blocks(*arrays: np.ndarray) -> Iterator[slice]:
     """Yield ranges of rows: all rows at once or, of scratch arrays, blocks that are released afterwards.
 
     Parameters
@@ -122,13 +119,13 @@ def row_blocks(*arrays: NDArray[Any]) -> Iterator[slice]:
             release(array[rows])
 
 
-def _mapped(array: Any) -> tuple[mmap.mmap, int] | None:
+def _mapped(array: object) -> tuple[mmap.mmap, int] | None:
     """Return the mapped file of a scratch array and its address, or None for another array."""
-    root = array
+    address = 0
     while isinstance(array, np.ndarray):
-        root, array = array, array.base
+        address, array = array.ctypes.data, array.base
     mapped = getattr(array, "obj", array)
-    return (mapped, root.ctypes.data) if isinstance(mapped, mmap.mmap) else None
+    return (mapped, address) if isinstance(mapped, mmap.mmap) else None
 
 
 def in_words(size: float) -> str:

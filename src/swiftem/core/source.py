@@ -8,15 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index
 
 if TYPE_CHECKING:
     from swiftem.core.compute import Compute, Placement
     from swiftem.core.model import BoundModel, Model
-
-__all__ = ["BLOCK", "Access", "Batch", "Layout", "Reader", "Samples", "Source"]
 
 BLOCK = 4096
 """Samples per block of a pass."""
@@ -38,7 +35,7 @@ class Batch(NamedTuple):
         Their indices.
     """
 
-    y: NDArray[Any]
+    y: np.ndarray
     weight: Array
     index: Index  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
 
@@ -109,7 +106,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def n(self) -> int:
-        """Number of samples, without those of weight zero."""
+        """Number of samples whose weight is not zero."""
 
     @property
     @abstractmethod
@@ -134,7 +131,7 @@ class Source(ABC):
         return self.weight is not None
 
     @property
-    def rows_in_memory(self) -> NDArray[Any] | None:
+    def rows_in_memory(self) -> np.ndarray | None:
         """All rows, (n,) or (n, d), if they are in an array that compiled code can read."""
         return None
 
@@ -178,7 +175,7 @@ class Source(ABC):
         return 0
 
 
-def _any_missing(y: NDArray[Any]) -> bool:
+def _any_missing(y: np.ndarray) -> bool:
     # The sum needs no temporary array in the usual case, without NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         return y.dtype.kind == "f" and bool(np.isnan(y.sum(dtype=np.float64))) and bool(np.isnan(y).any())

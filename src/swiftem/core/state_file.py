@@ -12,12 +12,12 @@ from math import prod
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["REGISTERED", "UnknownTypeError", "find_type", "read_tree", "write_tree"]
+from swiftem.core.types import Tree
 
 MODULES = {
     "core.averaging": "Averages",
+    "core.method": "AnchorState MemoryState NoState",
     "core.result": "Iterate State",
     "estimators.mixture.initial": "Start",
     "estimators.mixture.look": "Run",
@@ -26,13 +26,7 @@ MODULES = {
     "methods.accelerated": "AcceleratedState",
     "methods.acceleration": "SquaremState",
     "methods.anderson": "AndersonState",
-    "methods.em": "EMState",
-    "methods.fast_incremental_em": "FastIncrementalEMState",
-    "methods.incremental_em": "IncrementalEMState",
-    "methods.online_em": "OnlineEMState",
     "methods.opt_fiem": "OptFIEMState",
-    "methods.spider_em": "SpiderEMState",
-    "methods.variance_reduced_em": "VarianceReducedEMState",
     "mixture.bound_mixture": "MixtureStatistics MixtureTheta",
     "mixture.compute.one_sample": "Far",
     "mixture.theta": "GaussianStatistics GaussianTheta ObservedStatistics",
@@ -44,6 +38,8 @@ MODULES = {
 """Modules of the library whose types are in files; files have only the names, so that modules can move."""
 REGISTERED = {name: f"swiftem.{module}" for module, names in MODULES.items() for name in names.split()}
 
+Order = Literal["C", "F"]
+"""Memory order of an array."""
 PLAIN = (bool, int, float, str, type(None))
 DIGEST_SIZE = 32
 
@@ -52,7 +48,9 @@ class UnknownTypeError(ValueError):
     """A type in a file that is neither registered nor in an imported module."""
 
 
-def write_tree(stream: BinaryIO, label: str, value: Any, what: str = "value", previous: bytes = b"") -> bytes:
+def write_tree(
+    stream: BinaryIO, label: str, value: Tree, what: str = "value", previous: bytes = b""
+) -> bytes:
     """Write nested tuples, lists, dicts, named tuples, numbers, texts and arrays; return their hash.
 
     Parameters
@@ -77,7 +75,7 @@ def write_tree(stream: BinaryIO, label: str, value: Any, what: str = "value", pr
     >>> read_tree(stream, "toy, format 1")[0]
     {'k': 3, 'parts': (1.5, array([0, 1]))}
     """
-    arrays: list[NDArray[Any]] = []
+    arrays: list[np.ndarray] = []
     content = _to_json(value, arrays, what)
     forms = [(array.dtype.str, array.shape, _order(array)) for array in arrays]
     text = json.dumps({"content": content, "arrays": forms})
@@ -90,18 +88,18 @@ def write_tree(stream: BinaryIO, label: str, value: Any, what: str = "value", pr
     return hashed.digest()
 
 
-def _order(array: NDArray[Any]) -> Literal["C", "F"]:
+def _order(array: np.ndarray) -> Order:
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
-def _bytes_of(array: NDArray[Any]) -> memoryview:
+def _bytes_of(array: np.ndarray) -> memoryview:
     """Return the bytes of an array, without a copy if it is contiguous."""
     return array.ravel(_order(array)).view(np.uint8).data
 
 
 def read_tree(
     stream: BinaryIO, label: str, previous: bytes = b"", largest_text: int = -1
-) -> tuple[Any, bytes]:
+) -> tuple[Tree, bytes]:
     """Return the argument of :func:`write_tree` and its hash; nothing that is read is executed.
 
     Parameters
@@ -140,7 +138,7 @@ def read_tree(
         raise ValueError(f"it cannot be read ({type(error).__name__})") from None
 
 
-def _array_form(name: str, shape: list[int], order: str) -> tuple[np.dtype[Any], tuple[int, ...], str]:
+def _array_form(name: str, shape: list[int], order: Order) -> tuple[np.dtype, tuple[int, ...], Order]:
     """Return dtype, shape and memory order of an array, if they are possible."""
     dtype = np.dtype(str(name))
     if dtype.hasobject or dtype.names or not all(type(length) is int and length >= 0 for length in shape):
@@ -149,8 +147,8 @@ def _array_form(name: str, shape: list[int], order: str) -> tuple[np.dtype[Any],
 
 
 def _read_array(
-    stream: BinaryIO, hashed: blake2b, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any
-) -> NDArray[Any]:
+    stream: BinaryIO, hashed: blake2b, dtype: np.dtype, shape: tuple[int, ...], order: Order
+) -> np.ndarray:
     """Read an array, and hash its bytes."""
     array = np.empty(shape, dtype, order)
     content = _bytes_of(array)
@@ -159,7 +157,7 @@ def _read_array(
     return array
 
 
-def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
+def _to_json(value: Tree, arrays: list[np.ndarray], what: str) -> object:
     kind = type(value)
     if kind in PLAIN:
         return value
@@ -189,7 +187,7 @@ def _to_json(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
     )
 
 
-def _from_json(found: Any, arrays: list[NDArray[Any]]) -> Any:
+def _from_json(found: Any, arrays: list[np.ndarray]) -> Any:
     if type(found) in PLAIN:
         return found
     if "type" in found:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["visible"]
-
 CONTROLS = (
     *(code for code in range(0x20) if chr(code) not in "\t\n"),  # C0: escape sequences, bell, return
     *range(0x7F, 0xA0),  # delete, and C1: escape sequences in one character

@@ -8,8 +8,6 @@ from types import FrameType
 
 from swiftem.core.visible import visible
 
-__all__ = ["warn"]
-
 INSIDE = ("swiftem", "sklearn")
 """Packages between the user's call and a warning: validation and callbacks are decorators."""
 

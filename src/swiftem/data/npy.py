@@ -47,7 +47,7 @@ READERS = {
 class NpySource(StoredSource):
     """The rows of one or several ``.npy`` files or memory maps, read on demand.
 
-    Draws are by blocks: see :class:`swiftem.core.draws.BlockDraws`. Numbers that are not finite raise an
+    Draws are by blocks: see :func:`swiftem.core.draws.block_draws`. Numbers that are not finite raise an
     error in the first pass, with their position.
 
     Parameters

@@ -75,7 +75,7 @@ def open_source(
         Columns that are not data.
     window : int, optional
         Rows within which draws are shuffled; by default as many as fit into 16 MiB. See
-        :class:`swiftem.core.draws.BlockDraws`.
+        :func:`swiftem.core.draws.block_draws`.
     allow_missing : bool
         Whether cells of the data may be missing (NaN, null, an empty cell of a text file), for models that
         take them; by default they are an error.

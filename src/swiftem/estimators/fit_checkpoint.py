@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem.core.checkpoint import NoCheckpoint, RunCheckpoint
+from swiftem.core.checkpoint import RunCheckpoint
 from swiftem.core.checkpoint_folder import Allocate, Resume, Saved, Store
 from swiftem.core.describe import describe, digest
 from swiftem.estimators.watch import NoStart
@@ -66,7 +66,7 @@ class StartCheckpoint(NoStart):
         if is_due or is_end:
             self._store.save({"state": None, "extra": place()})
 
-    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
+    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> RunCheckpoint | None:
         """Return the checkpoints of a run; the first run after a restart resumes from them."""
         saved, self._saved = self._saved, None
         return RunCheckpoint(
@@ -137,9 +137,7 @@ class FitCheckpoint:
         identity = {
             "kind": f"fit of {type(estimator).__name__}",
             "data": data.fingerprint(),
-            "parameters": {
-                name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE
-            },
+            **{name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE},
             "random_state": describe(seed),
             "start": digest(started_from),
         }

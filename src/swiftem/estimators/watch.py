@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem.core.checkpoint import NoCheckpoint
+from swiftem.core.checkpoint import RunCheckpoint
 from swiftem.core.process import DeferredInterrupt
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import get_threads, one_thread_blas
@@ -335,7 +335,7 @@ class NoStart:
     def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
         """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
 
-    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> NoCheckpoint | None:
+    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> RunCheckpoint | None:
         """Return the checkpoints of a run; ``place()`` is saved with each of them.
 
         Both are in the same file, so that the run and the fit around it are always of the same moment.

@@ -7,7 +7,7 @@ about twice as long as a loop written for the model.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from swiftem.core.method import Update, declared
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.samples import Drawn, Whole
-from swiftem.functions.model import BoundFunctions, ExponentialFamilyModel, is_finite
+from swiftem.functions.model import BoundFunctions, ExponentialFamilyModel, FunctionModel, is_finite
 from swiftem.kernels.loop import CompiledLoop
 
 if TYPE_CHECKING:
-    from swiftem.functions.kernel import Compiled
+    from swiftem.functions.kernel import Compiled, Functions
 
 __all__ = ["FunctionsCompute", "FunctionsLoop"]
 
@@ -44,7 +44,7 @@ class FunctionsCompute(Compute):
         return Algorithm1(task) if made is None else FunctionsLoop(task, update, made)
 
 
-def _jitted_functions(model: Any) -> tuple[Any, Any, Any] | None:
+def _jitted_functions(model: ExponentialFamilyModel | FunctionModel) -> Functions | None:
     """Return (expected_statistics, m_step, in_domain) if all are Numba's, or the default domain."""
     if "numba" not in sys.modules:  # then no function is compiled, and the import takes time
         return None
@@ -84,7 +84,6 @@ class FunctionsLoop(CompiledLoop):
             mean=source.n / (total * b),
             share=1 / source.total_weight,
         )
-        self._known: list[tuple[Theta, Any]] = []
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1, in stretches once θ has the type of M-step results."""
@@ -97,26 +96,16 @@ class FunctionsLoop(CompiledLoop):
         """Load θ."""
         self._theta = self.prepared(now.theta)
 
-    def prepared(self, theta: Theta) -> Any:
+    def prepared(self, theta: Theta) -> Theta:
         """Return θ in the form of compiled code."""
         from swiftem.functions.kernel import converted
 
-        for known, plain in self._known:
-            if theta is known:
-                return self._remember(theta, plain)
-        return self._remember(theta, converted(theta, self._compiled.theta))
-
-    def _remember(self, theta: Theta, plain: Any) -> Any:
-        """Cache the compiled forms of the last few θ: conversion takes as long as an iteration in Python."""
-        self._known = [(theta, plain), *(pair for pair in self._known if pair[0] is not theta)][:4]
-        return plain
+        return converted(theta, self._compiled.theta)
 
     def theta_of(self, s: Array) -> Theta:
         """Return θ̄(s)."""
         plain, names = self._compiled.functions[1](s), self._compiled.names
-        theta = plain if names is None else names(*plain)
-        self._remember(theta, plain)
-        return theta
+        return plain if names is None else names(*plain)
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Run the compiled loop."""

@@ -9,12 +9,14 @@ a NamedTuple are passed as a plain tuple.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
+from swiftem.core.types import Array, Index, Theta
 from swiftem.kernels.compile import inlined, kernel
 
 __all__ = ["Compiled", "Rule", "Samples", "Steps", "compiled", "converted", "is_finite", "iterate"]
@@ -22,6 +24,10 @@ __all__ = ["Compiled", "Rule", "Samples", "Steps", "compiled", "converted", "is_
 log = logging.getLogger("swiftem")
 types: Any = numba.types  # only partly typed
 
+Type = Any
+"""A type of Numba."""
+Functions = tuple[Any, Any, Any]
+"""expected_statistics, m_step and in_domain, compiled by Numba."""
 WRONG_SHAPE = "expected_statistics must return arrays of shape (b, q) and (b,) for b samples."
 
 
@@ -38,11 +44,11 @@ class Samples(NamedTuple):
         Sample weights in means over all samples, and in means over a batch.
     """
 
-    y: Any
-    batch: Any
-    rows: Any
-    weight: Any
-    mean_weight: Any
+    y: np.ndarray
+    batch: np.ndarray
+    rows: np.ndarray
+    weight: Array
+    mean_weight: Array
 
 
 class Rule(NamedTuple):
@@ -74,9 +80,9 @@ class Rule(NamedTuple):
 class Steps(NamedTuple):
     """Step sizes (K,) and indices (K, b) of the samples that are drawn and of those that are renewed."""
 
-    gamma: Any
-    drawn: Any
-    renewed: Any
+    gamma: Array
+    drawn: Index
+    renewed: Index
 
 
 @kernel
@@ -226,16 +232,14 @@ class Compiled(NamedTuple):
         The NamedTuple class of the user's parameters, if they are one.
     """
 
-    run: Any
-    functions: tuple[Any, Any, Any]
-    theta: Any
-    names: Any
+    run: Callable[..., tuple[Array, Theta, Theta, Array, int, int]]
+    functions: Functions
+    theta: Type
+    names: type | None
 
 
 @lru_cache(maxsize=64)
-def compiled(
-    functions: tuple[Any, Any, Any], dtype: np.dtype[Any], ndim: int, memory_dtype: np.dtype[Any]
-) -> Compiled | None:
+def compiled(functions: Functions, dtype: np.dtype, ndim: int, memory_dtype: np.dtype) -> Compiled | None:
     """Compile the loop for (expected_statistics, m_step, in_domain), or return None if Numba cannot.
 
     Parameters
@@ -254,7 +258,7 @@ def compiled(
         return None
 
 
-def _compile(functions: tuple[Any, Any, Any], number: Any, ndim: int, remembered: Any) -> Compiled:
+def _compile(functions: Functions, number: Type, ndim: int, remembered: Type) -> Compiled:
     expected_statistics, m_step, in_domain = functions
     vector, fixed = types.float64[::1], types.Array(types.float64, 1, "C", readonly=True)
     index, batch = types.Array(types.intp, 2, "C", readonly=True), types.Array(number, ndim, "C")
@@ -278,7 +282,7 @@ def _compile(functions: tuple[Any, Any, Any], number: Any, ndim: int, remembered
     return Compiled(run, (expected_statistics, m_step, in_domain), theta, names)
 
 
-def _signature(function: Any, *arguments: Any) -> Any:
+def _signature(function: Any, *arguments: Type) -> Type:
     """Compile a function for arguments of these types and return its signature."""
     if arguments not in function.signatures:
         function.compile(arguments)
@@ -289,12 +293,12 @@ def _signature(function: Any, *arguments: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _without_names(expected_statistics: Any, m_step: Any, kind: Any) -> tuple[Any, Any]:
+def _without_names(expected_statistics: Any, m_step: Any, names: type) -> tuple[Any, Any]:
     """Return the functions with the parameters as a plain tuple instead of a NamedTuple."""
 
     @numba.njit(nogil=True)
     def plain_expected_statistics(y, theta):  # type: ignore[no-untyped-def]
-        return expected_statistics(y, kind(*theta))
+        return expected_statistics(y, names(*theta))
 
     @numba.njit(nogil=True)
     def plain_m_step(s):  # type: ignore[no-untyped-def]
@@ -303,7 +307,7 @@ def _without_names(expected_statistics: Any, m_step: Any, kind: Any) -> tuple[An
     return plain_expected_statistics, plain_m_step
 
 
-def _check_types(theta: Any, statistics: Any, domain: Any) -> None:
+def _check_types(theta: Type, statistics: Type, domain: Type) -> None:
     """Raise TypeError for types that the loop cannot read; plain iterations then report the error."""
     if not _is_plain(theta):
         raise TypeError(f"parameters of type {theta}")
@@ -314,7 +318,7 @@ def _check_types(theta: Any, statistics: Any, domain: Any) -> None:
         raise TypeError(f"in_domain returns {domain}")
 
 
-def _is_plain(kind: Any) -> bool:
+def _is_plain(kind: Type) -> bool:
     """Return whether a type consists of arrays and numbers, so that it can be cached."""
     if isinstance(kind, types.BaseTuple):
         return not isinstance(kind, types.BaseNamedTuple) and all(map(_is_plain, kind.types))
@@ -322,7 +326,7 @@ def _is_plain(kind: Any) -> bool:
     return isinstance(number, types.Integer | types.Float | types.Boolean)
 
 
-def converted(theta: Any, kind: Any) -> Any:
+def converted(theta: Theta, kind: Type) -> Theta:
     """Return parameters as a value of a Numba type: the same numbers, in the layout of compiled code.
 
     >>> vector = types.float64[::1]

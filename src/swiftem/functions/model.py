@@ -6,10 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import shown
 from swiftem.core.compute import Compute, Placement
@@ -70,14 +68,14 @@ class ExponentialFamilyModel(Model):
     """
 
     @abstractmethod
-    def initial_theta(self, y: NDArray[Any], rng: np.random.Generator) -> Theta:
+    def initial_theta(self, y: np.ndarray, rng: np.random.Generator) -> Theta:
         """Return initial parameters.
 
         ``y`` has up to 10,000 samples, drawn at random if there are more.
         """
 
     @abstractmethod
-    def expected_statistics(self, y: NDArray[Any], theta: Theta) -> tuple[Array, Array]:
+    def expected_statistics(self, y: np.ndarray, theta: Theta) -> tuple[Array, Array]:
         r"""E-step: :math:`\bar s_i(\theta)`, shape (b, q), and log g(y_i; θ), shape (b,), of ``y``."""
 
     @abstractmethod
@@ -124,10 +122,10 @@ class FunctionModel(Model):
     3.0
     """
 
-    initial_theta: Callable[..., Any]
-    expected_statistics: Callable[..., Any]
-    m_step: Callable[..., Any]
-    penalty: Callable[..., Any]
+    initial_theta: Callable[[np.ndarray, np.random.Generator], Theta]
+    expected_statistics: Callable[[np.ndarray, Theta], tuple[Array, Array]]
+    m_step: Callable[[Array], Theta]
+    penalty: Callable[[Theta], float]
     in_domain: Callable[[Array], bool] = is_finite
 
     def __post_init__(self) -> None:
@@ -169,13 +167,9 @@ class BoundFunctions(BoundModel):
     def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         """E-step: statistics (b, q) and log-likelihood (b,)."""
         try:
-            found = self.model.expected_statistics(batch.y, theta)
+            returned = self.model.expected_statistics(batch.y, theta)
+            statistics = _read_statistics(returned, len(batch.index), self._width)
         except Exception as error:
-            self._explain(error, theta)
-            raise
-        try:
-            statistics = _read_statistics(found, len(batch.index), self._width)
-        except (TypeError, ValueError) as error:
             self._explain(error, theta)
             raise
         if not self._worked:
@@ -205,11 +199,17 @@ class BoundFunctions(BoundModel):
 
     def penalty(self, theta: Theta) -> float:
         """Return the model's penalty."""
-        return _read_penalty(self.model.penalty(theta))
+        penalty = self.model.penalty(theta)
+        if np.ndim(penalty) or np.asarray(penalty).dtype.kind not in "biuf":
+            raise TypeError(f"penalty must return a number, got {_described(penalty)}.")
+        return float(penalty)
 
     def in_domain(self, s: Array) -> bool:
         """Return the model's ``in_domain``."""
-        return _read_truth(self.model.in_domain(s))
+        truth = self.model.in_domain(s)
+        if np.ndim(truth) or np.asarray(truth).dtype.kind not in "bi":
+            raise TypeError(f"in_domain must return True or False, got {_described(truth)}.")
+        return bool(truth)
 
     def unpack(self, s: Array) -> Array:
         """Return ``s``, which has no named parts; raise ValueError if it has the wrong size."""
@@ -220,7 +220,7 @@ class BoundFunctions(BoundModel):
         return s
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """Return a short description; parameters with different descriptions have different forms.
 
     >>> _described((np.zeros(2), 1.0)), _described(None)
@@ -238,15 +238,15 @@ def _described(value: Any) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _read_statistics(found: Any, b: int, known: list[int]) -> tuple[Array, Array]:
+def _read_statistics(returned: object, b: int, known: list[int]) -> tuple[Array, Array]:
     """Return statistics (b, q) and log-likelihoods (b,) from ``expected_statistics``, validated.
 
     ``known`` stores q once it is known.
     """
     wanted = f"expected_statistics must return arrays of shape (b, q) and (b,) for b = {b} samples"
-    if not isinstance(found, tuple | list) or len(found) != 2:
-        raise TypeError(f"{wanted}, got {_described(found)}.")
-    rows, loglik = (np.asarray(part) for part in found)
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        raise TypeError(f"{wanted}, got {_described(returned)}.")
+    rows, loglik = (np.asarray(part) for part in returned)
     if rows.dtype.kind not in "biuf" or loglik.dtype.kind not in "biuf":
         raise TypeError(f"{wanted}, of real numbers, got dtypes {rows.dtype} and {loglik.dtype}.")
     if rows.ndim != 2 or len(rows) != b or loglik.shape != (b,) or not rows.shape[1]:
@@ -257,22 +257,8 @@ def _read_statistics(found: Any, b: int, known: list[int]) -> tuple[Array, Array
     return rows.astype(np.float64, copy=False), loglik.astype(np.float64, copy=False)
 
 
-def _read_theta(name: str, found: Any) -> Any:
+def _read_theta(name: str, theta: Theta) -> Theta:
     """Return parameters unchanged; raise TypeError if function ``name`` returned None."""
-    if found is None:
+    if theta is None:
         raise TypeError(f"{name} must return the parameters, got None.")
-    return found
-
-
-def _read_penalty(found: Any) -> float:
-    """Return a penalty as a validated float."""
-    if np.ndim(found) or np.asarray(found).dtype.kind not in "biuf":
-        raise TypeError(f"penalty must return a number, got {_described(found)}.")
-    return float(found)
-
-
-def _read_truth(found: Any) -> bool:
-    """Return the validated result of ``in_domain``."""
-    if np.ndim(found) or np.asarray(found).dtype.kind not in "bi":
-        raise TypeError(f"in_domain must return True or False, got {_described(found)}.")
-    return bool(found)
+    return theta

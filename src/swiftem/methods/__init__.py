@@ -42,13 +42,13 @@ METHODS: dict[str, type[Method]] = {
 
 
 def has_field(name: str, field: str) -> bool:
-    """Tell whether users of a method choose this field, "step_size" for example."""
+    """Return whether users of a method choose this field, "step_size" for example."""
     kind: Any = METHODS[name]
     return field in {part.name for part in fields(kind)}
 
 
 def make_method(name: str, **wanted: Any) -> Method:
-    """Return a method by name, with those of the wanted fields that it has.
+    """Return a method by name, with the wanted fields that it has.
 
     >>> make_method("iem", step_size=0.1, batch_size=5)
     IncrementalEM(batch_size=5, memory_dtype='float64', order='iid')

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from swiftem.core.checks import check_choice, shown
 from swiftem.core.method import EStep, Method
-from swiftem.core.types import Array, Index, Theta
+from swiftem.core.types import Array, Index, Theta, Tree
 from swiftem.methods.acceleration import Acceleration, Squarem
 from swiftem.methods.anderson import Anderson
 
@@ -18,10 +18,10 @@ ACCELERATIONS: dict[str, type[Acceleration]] = {scheme.name: scheme for scheme i
 
 
 class AcceleratedState(NamedTuple):
-    """``steps``: the state of the acceleration; ``method``: that of the method."""
+    """States of the acceleration (``steps``) and of the method."""
 
-    steps: Any
-    method: Any
+    steps: Tree
+    method: Tree
 
 
 @dataclass(frozen=True)

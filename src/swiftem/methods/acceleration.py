@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Tree
 
 __all__ = ["SLACK", "Acceleration", "Space", "Squarem", "SquaremState", "inner", "is_worse", "slower"]
 
@@ -30,7 +30,7 @@ class Space(Protocol):
         ...
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether the M-step exists at ``s``."""
+        """Return whether the M-step exists at ``s``."""
         ...
 
 
@@ -55,11 +55,11 @@ class Acceleration(ABC):
         """Vectors of statistics in a state."""
 
     @abstractmethod
-    def begin(self, s: Array) -> Any:
+    def begin(self, s: Array) -> Tree:
         """Return the state before the first pass, for statistics of the size of ``s``."""
 
     @abstractmethod
-    def advance(self, state: Any, s: Array, objective: float, space: Space, *, plain: bool = False) -> Any:
+    def advance(self, state: Tree, s: Array, objective: float, space: Space, *, plain: bool = False) -> Tree:
         """Return the state after a pass.
 
         Parameters
@@ -82,8 +82,8 @@ def inner(a: Array, b: Array) -> float:
     return float(np.einsum("i,i->", a, b))
 
 
-def is_worse(state: Any, s: Array, objective: float, space: Space) -> bool:
-    """Tell whether the pass was at a leap that must be taken back."""
+def is_worse(state: Tree, s: Array, objective: float, space: Space) -> bool:
+    """Return whether the pass was at a leap that must be taken back."""
     if not state.leaps:
         return False
     most = state.objective + SLACK * (1.0 + abs(state.objective))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from swiftem.core.averaging import Averaging
 from swiftem.core.checks import check_int, shown
 from swiftem.core.method import EStep, Method, Update, declared
-from swiftem.core.types import Array, Index, Theta
+from swiftem.core.types import Array, Index, Theta, Tree
 
 __all__ = ["Averaged"]
 
@@ -88,13 +87,13 @@ class Averaged(Method):
         """Vectors of statistics in a state."""
         return self.method.vectors + 2
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> Any:
+    def init(self, theta: Theta, s: Array, memory: Array | None) -> Tree:
         """Return the method's state."""
         return self.method.init(theta, s, memory)
 
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Any, e_step: EStep
-    ) -> tuple[Array, Any]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: Tree, e_step: EStep
+    ) -> tuple[Array, Tree]:
         """Return the method's proxy and state."""
         return self.method.proxy(k, theta, draws, state, e_step)
 
@@ -102,9 +101,9 @@ class Averaged(Method):
         """Return the method's next full pass."""
         return self.method.renewal(k, n)
 
-    def averaging(self, n: int) -> Averaging:
-        """Return the points and restarts of the averages."""
-        is_suffix = isinstance(self.window, str)
-        length = self.epoch(n) if isinstance(self.window, str) else self.window
-        every = max(1, length // POINTS)
-        return Averaging(every, None if is_suffix else max(1, -(-length // every)))
+    def averaging(self, n: int) -> tuple[int, int]:
+        """Return the distances of points and of restarts."""
+        if isinstance(self.window, str):
+            return max(1, self.epoch(n) // POINTS), 0
+        every = max(1, self.window // POINTS)
+        return every, -(-self.window // every)

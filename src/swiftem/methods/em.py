@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
-from swiftem.core.method import EStep, Method
+from swiftem.core.method import EStep, Method, NoState
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["EM", "EMState"]
-
-
-class EMState(NamedTuple):
-    """Batch EM has no state."""
+__all__ = ["EM"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +29,8 @@ class EM(Method):
     name: ClassVar[str] = "em"
     index_streams: ClassVar[Literal[0, 1, 2]] = 0
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> EMState:
-        """Return the empty state."""
-        return EMState()
-
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: EMState, e_step: EStep
-    ) -> tuple[Array, EMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: NoState, e_step: EStep
+    ) -> tuple[Array, NoState]:
         """Return the statistics of all samples."""
         return e_step.full(theta), state  # (definition-overline-bss)

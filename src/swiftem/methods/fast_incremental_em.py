@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.method import EStep, MemoryState, Method, Order, Update
 from swiftem.core.schedules import StepSize, sample_size
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["FastIncrementalEM", "FastIncrementalEMState"]
-
-
-class FastIncrementalEMState(NamedTuple):
-    r"""``centre`` (q,): :math:`\overline{S}`, mean of the memory; ``memory`` (n, R): rows when last j."""
-
-    centre: Array
-    memory: Array
+__all__ = ["FastIncrementalEM"]
 
 
 @dataclass(frozen=True)
@@ -64,14 +57,9 @@ class FastIncrementalEM(Method):
     name: ClassVar[str] = "fiem"
     update: ClassVar[Update | None] = Update(reference="memory", renewed_by="other")
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> FastIncrementalEMState:
-        """Return the first pass as centre and memory."""
-        assert memory is not None
-        return FastIncrementalEMState(s, memory)
-
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: FastIncrementalEMState, e_step: EStep
-    ) -> tuple[Array, FastIncrementalEMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: MemoryState, e_step: EStep
+    ) -> tuple[Array, MemoryState]:
         """Return the corrected mean of the memory, and the state with the memory of j renewed."""
         i, j = draws
         batch_i, batch_j = e_step.take(i), e_step.take(j)

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.method import EStep, MemoryState, Method, Order, Update
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["IncrementalEM", "IncrementalEMState"]
-
-
-class IncrementalEMState(NamedTuple):
-    """``centre`` (q,): mean of the memory; ``memory`` (n, R): rows when last drawn."""
-
-    centre: Array
-    memory: Array
+__all__ = ["IncrementalEM"]
 
 
 @dataclass(frozen=True)
@@ -55,14 +48,9 @@ class IncrementalEM(Method):
     name: ClassVar[str] = "iem"
     update: ClassVar[Update | None] = Update(reference="memory", renewed_by="drawn")
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> IncrementalEMState:
-        """Return the first pass as centre and memory."""
-        assert memory is not None
-        return IncrementalEMState(s, memory)
-
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: IncrementalEMState, e_step: EStep
-    ) -> tuple[Array, IncrementalEMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: MemoryState, e_step: EStep
+    ) -> tuple[Array, MemoryState]:
         """Return the mean of the memory, renewed for the drawn samples."""
         (i,) = draws
         batch = e_step.take(i)

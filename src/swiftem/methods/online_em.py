@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.method import EStep, Method, NoState, Order, Update
 from swiftem.core.schedules import StepSize, inverse
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["OnlineEM", "OnlineEMState"]
-
-
-class OnlineEMState(NamedTuple):
-    """Online EM has no state."""
+__all__ = ["OnlineEM"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +46,9 @@ class OnlineEM(Method):
     name: ClassVar[str] = "sem"
     update: ClassVar[Update | None] = Update()
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> OnlineEMState:
-        """Return the empty state."""
-        return OnlineEMState()
-
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: OnlineEMState, e_step: EStep
-    ) -> tuple[Array, OnlineEMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: NoState, e_step: EStep
+    ) -> tuple[Array, NoState]:
         """Return the mean statistics of the drawn samples."""
         (i,) = draws
         batch = e_step.take(i)

@@ -45,7 +45,7 @@ class OptFIEM(Method):
 
     λ* is estimated by running averages, over the first samples of the last hundred batches or so. They are in
     the state, and batch k counts from iteration k + 1 on: so S is unbiased, which it would not be with a λ
-    from its own batch, and the cost is that of one sample's statistics per iteration. λ is at most 2.
+    from its own batch, and the cost is one sample's statistics per iteration. λ is at most 2.
 
     Parameters
     ----------

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
 from threading import Lock
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from swiftem.core.checks import check_choice, check_int
-from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.method import AnchorState, EStep, Method, Order, Update
 from swiftem.core.schedules import StepSize, sample_size
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["SpiderEM", "SpiderEMState"]
+__all__ = ["SpiderEM"]
 
 _LOCK = Lock()
 
@@ -38,13 +38,6 @@ def _geometric_renewal(k: int, seed: int, length: int) -> int:
         while begins[-1] < k:
             begins.append(begins[-1] + int(rng.geometric(1.0 / length)))
         return begins[bisect_left(begins, k)]
-
-
-class SpiderEMState(NamedTuple):
-    r"""``anchor``: :math:`\theta^{(k-1)}`, of the previous iteration; ``centre`` (q,): its proxy."""
-
-    anchor: Theta
-    centre: Array
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ class SpiderEM(Method):
     ) -> SpiderEM:
         r"""Return the method with batches and epochs of √n, and a step that is the same for all n.
 
-        Fort, Moulines and Wai 2020 for fixed epochs, 2021 for geometric ones. Their iterate is that of
+        Fort, Moulines and Wai 2020 for fixed epochs, 2021 for geometric ones. Their iterate comes from
         ``n_iter=swiftem.RandomTermination(...)``.
 
         Parameters
@@ -140,18 +133,14 @@ class SpiderEM(Method):
             return -(-k // length) * length
         return _geometric_renewal(k, self.renewal_seed, length)
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> SpiderEMState:
-        """Return a state that iteration 0 renews."""
-        return SpiderEMState(theta, s)
-
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: SpiderEMState, e_step: EStep
-    ) -> tuple[Array, SpiderEMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: AnchorState, e_step: EStep
+    ) -> tuple[Array, AnchorState]:
         """Return the last proxy, or a full pass, corrected by the drawn samples' change."""
         if self.renewal(k, e_step.n) == k:
-            state = SpiderEMState(theta, e_step.full(theta))
+            state = AnchorState(theta, e_step.full(theta))
         (i,) = draws
         batch = e_step.take(i)
         change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)
         proxy = state.centre + e_step.mean(batch, change)
-        return proxy, SpiderEMState(theta, proxy)
+        return proxy, AnchorState(theta, proxy)

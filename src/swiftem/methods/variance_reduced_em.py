@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from swiftem.core.method import EStep, Method, Order, Update
+from swiftem.core.method import AnchorState, EStep, Method, Order, Update
 from swiftem.core.schedules import StepSize, sample_size
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["VarianceReducedEM", "VarianceReducedEMState"]
-
-
-class VarianceReducedEMState(NamedTuple):
-    r"""``anchor``: :math:`\theta^{(\ell(k))}`; ``centre`` (q,): :math:`\bar s` there."""
-
-    anchor: Theta
-    centre: Array
+__all__ = ["VarianceReducedEM"]
 
 
 @dataclass(frozen=True)
@@ -63,16 +56,12 @@ class VarianceReducedEM(Method):
         length = self.epoch_length or self.epoch(n)
         return -(-k // length) * length
 
-    def init(self, theta: Theta, s: Array, memory: Array | None) -> VarianceReducedEMState:
-        """Return a state whose anchor is renewed by iteration 0."""
-        return VarianceReducedEMState(theta, s)
-
     def proxy(
-        self, k: int, theta: Theta, draws: tuple[Index, ...], state: VarianceReducedEMState, e_step: EStep
-    ) -> tuple[Array, VarianceReducedEMState]:
+        self, k: int, theta: Theta, draws: tuple[Index, ...], state: AnchorState, e_step: EStep
+    ) -> tuple[Array, AnchorState]:
         """Return the anchor's statistics, corrected by the drawn samples' change since then."""
         if self.renewal(k, e_step.n) == k:
-            state = VarianceReducedEMState(theta, e_step.full(theta))
+            state = AnchorState(theta, e_step.full(theta))
         (i,) = draws
         batch = e_step.take(i)
         change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)

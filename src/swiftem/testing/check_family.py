@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem._run import run
 from swiftem.core.types import Array
@@ -36,10 +34,10 @@ def check_family(family: Family, y: ArrayLike, *, seed: int = 0) -> None:
 
     Notes
     -----
-    The requirements: those of :func:`check_model` on a mixture of the family; shapes with the components'
+    The requirements: all of :func:`check_model` on a mixture of the family; shapes with the components'
     axis first; rows that are either refused by a sentence or have finite features within the bounds; an
     M-step of the largest likelihood; random rows that are valid and follow the density, which integrates to
-    one in one column; and if columns are independent, that parts of the density and means are those of the
+    one in one column; and if columns are independent, that parts of the density and means belong to
     columns. The M-step of a family with ``channels`` is checked by :func:`check_model` alone.
 
     Examples
@@ -81,11 +79,11 @@ def check_family(family: Family, y: ArrayLike, *, seed: int = 0) -> None:
 
 
 def _check_shapes(family: Family, params: Params, components: int, d: int) -> None:
-    """Parameters have the components' axis first; the second axis of the first is that of the columns."""
+    """Parameters have the components' axis first; the second axis of the first has the columns."""
     shapes = family.shapes(components, d)
     for name, shape in shapes.items():
         require(shape[0] == components, f"{name} must have shape (M, ...), got {shape} for M = {components}.")
-        require(params[name].shape[0] == components, f"m_step must return {name} of shape {shape}.")
+        require(len(params[name]) == components, f"m_step must return {name} of shape {shape}.")
     first = next(iter(shapes.values()))
     require(len(first) > 1 and first[1] == d, f"the first parameter must have shape (M, d), got {first}.")
     family.check_params(params)
@@ -97,7 +95,7 @@ def _check_shapes(family: Family, params: Params, components: int, d: int) -> No
     require(np.isfinite(phi).all() and np.isfinite(constant).all(), "natural must return finite numbers.")
 
 
-def _check_rows(family: Family, rows: NDArray[Any]) -> None:
+def _check_rows(family: Family, rows: np.ndarray) -> None:
     """What is not refused has finite features, within the bounds."""
     family.check_rows(rows)
     valid = [rows]
@@ -113,15 +111,14 @@ def _check_rows(family: Family, rows: NDArray[Any]) -> None:
             )
     for part in valid if not family.is_coded else []:
         with np.errstate(all="ignore"):
-            found, base = family.features(part), family.log_base(part)
-        fine = np.isfinite(found).all() and (base is None or np.isfinite(base).all())
+            features, base = family.features(part), family.log_base(part)
         require(
-            fine,
+            np.isfinite(features).all() and (base is None or np.isfinite(base).all()),
             f"features and log_base must be finite, or check_rows refuse the row, got {part[0, 0]:g}.",
         )
         low, high = family.bounds
-        inside = (found >= low).all() and (found <= high).all()
-        require(inside, f"features must be within the bounds {family.bounds}.")
+        is_inside = (features >= low).all() and (features <= high).all()
+        require(is_inside, f"features must be within the bounds {family.bounds}.")
 
 
 def _check_zeros(family: Family, components: int, d: int) -> None:
@@ -132,18 +129,16 @@ def _check_zeros(family: Family, components: int, d: int) -> None:
     except ValueError:
         return
     params = family.m_step(np.full(components, 1.0 / components), family.features(zeros))
-    if params is None:
-        return
     with np.errstate(all="ignore"):
-        phi, constant = family.natural(params)
+        natural = () if params is None else family.natural(params)
     require(
-        np.isfinite(phi).all() and np.isfinite(constant).all(),
+        all(np.isfinite(part).all() for part in natural),
         "natural must return finite numbers for a component whose rows are all 0, or m_step None: "
         "limit the parameters from below, before a logarithm or a division.",
     )
 
 
-def _features(family: Family, rows: NDArray[Any]) -> Array:
+def _features(family: Family, rows: np.ndarray) -> Array:
     """Return T(y), (n, p), with indicators if the columns are codes."""
     dense = family.features(rows)
     indicators = np.zeros((len(rows), family.n_codes))
@@ -151,8 +146,8 @@ def _features(family: Family, rows: NDArray[Any]) -> Array:
     return np.hstack([dense, indicators])
 
 
-def _check_m_step(family: Family, rows: NDArray[Any], components: int, rng: np.random.Generator) -> None:
-    """No other parameters, those of other rows, have a larger likelihood."""
+def _check_m_step(family: Family, rows: np.ndarray, components: int, rng: np.random.Generator) -> None:
+    """No parameters of other rows have a larger likelihood."""
     features = _features(family, rows)
     counts = np.full(components, 1.0 / components)
 
@@ -161,9 +156,10 @@ def _check_m_step(family: Family, rows: NDArray[Any], components: int, rng: np.r
         return np.asarray(weight @ features / weight.sum(axis=1, keepdims=True))
 
     def value(means: Array, other: Array) -> float:
-        found = family.m_step(counts, other)
-        require(found is not None, "m_step must not return None for means of rows.")
-        phi, constant = family.natural(found)  # type: ignore[arg-type]
+        params = family.m_step(counts, other)
+        if params is None:
+            raise AssertionError("m_step must not return None for means of rows.")
+        phi, constant = family.natural(params)
         return float(((phi * means).sum(axis=1) + constant).sum())
 
     for _ in range(4):
@@ -178,23 +174,25 @@ def _check_m_step(family: Family, rows: NDArray[Any], components: int, rng: np.r
             )
 
 
-def _log_density(family: Family, rows: NDArray[Any], params: Params) -> Array:
+def _log_density(family: Family, rows: np.ndarray, params: Params) -> Array:
     """Return log f, (b, M)."""
     base = family.log_base(rows)
     return np.asarray(family.e_step(rows, params)[0] + (0.0 if base is None else base[:, None]))
 
 
-def _fitted(family: Family, rows: NDArray[Any]) -> Params:
+def _fitted(family: Family, rows: np.ndarray) -> Params:
     """Return parameters of one component."""
-    model = MixtureModel(1, family, smoothing=0.0)
-    params: Params = run(model, rows, EM(), n_iter=200 if family.channels else 1, seed=0).theta.params
+    n_iter = 200 if family.channels else 1
+    params: Params = run(
+        MixtureModel(1, family, smoothing=0.0), rows, EM(), n_iter=n_iter, seed=0
+    ).theta.params
     return params
 
 
 def _check_draws(
     family: Family, params: Params, components: int, d: int, rng: np.random.Generator
-) -> list[NDArray[Any]]:
-    """Random rows are valid, and their most likely parameters are not far from those of the draws."""
+) -> list[np.ndarray]:
+    """Random rows are valid, and their most likely parameters are not far from the given ones."""
     count = 4000
     rows = family.draw(params, np.repeat(np.arange(components), count), rng)
     require(rows.shape == (components * count, d), f"draw must return (count, d), got shape {rows.shape}.")
@@ -216,7 +214,7 @@ def _check_draws(
     return parts
 
 
-def _check_density(family: Family, column: NDArray[Any], rng: np.random.Generator) -> None:
+def _check_density(family: Family, column: np.ndarray, rng: np.random.Generator) -> None:
     """In one column the density sums to one over integers, or integrates to 0.96 between two quantiles."""
     try:
         model = MixtureModel(1, family).learnt(as_source(column))
@@ -237,24 +235,20 @@ def _check_density(family: Family, column: NDArray[Any], rng: np.random.Generato
     )
 
 
-def _check_columns(family: Family, rows: NDArray[Any], params: Params) -> None:
-    """Constants, bases and features are those of the columns, kind after kind."""
+def _check_columns(family: Family, rows: np.ndarray, params: Params) -> None:
+    """Constants, bases and features belong to columns, kind after kind."""
     d = rows.shape[1]
     phi, constant = family.natural(params)
-    require(
-        phi.shape[1] == family.kinds * d,
-        f"features must be kinds·d = {family.kinds * d}, got {phi.shape[1]}.",
-    )
+    width = family.kinds * d
+    require(phi.shape[1] == width, f"features must be kinds·d = {width}, got {phi.shape[1]}.")
     parts = family.constants(params)
     require(
         parts.shape == (len(constant), d) and np.allclose(parts.sum(axis=1), constant, rtol=1e-9),
         "constants must be (M, d), and their sums over columns c.",
     )
     bases, base = family.log_bases(rows), family.log_base(rows)
-    require(
-        (bases is None) == (base is None) and (bases is None or np.allclose(bases.sum(axis=1), base)),  # type: ignore[arg-type]
-        "log_bases must be (b, d), and their sums over columns log_base.",
-    )
+    is_same = bases is base if bases is None or base is None else np.allclose(bases.sum(axis=1), base)
+    require(is_same, "log_bases must be (b, d), and their sums over columns log_base.")
     before = family.features(rows)
     for column in range(d):
         other = rows.copy()
@@ -262,20 +256,20 @@ def _check_columns(family: Family, rows: NDArray[Any], params: Params) -> None:
         changed = np.flatnonzero((family.features(other) != before).any(axis=0))
         require(
             (changed % d == column).all(),
-            f"features must be those of all columns, kind after kind, but column {column} changes "
+            f"features must be of all columns, kind after kind, but column {column} changes "
             f"features {changed.tolist()} of {before.shape[1]}.",
         )
     family.check_rows(np.full((1, d), family.filler))
 
 
-def _check_expected(family: Family, params: Params, drawn: list[NDArray[Any]]) -> None:
-    """The mean of a column is that of random rows."""
+def _check_expected(family: Family, params: Params, drawn: list[np.ndarray]) -> None:
+    """The expected mean of a column agrees with random rows."""
     if type(family).expected is Family.expected:
         return
-    found = family.expected(params)
-    for mean, rows in zip(found, drawn, strict=True):
+    for mean, rows in zip(family.expected(params), drawn, strict=True):
         error = 8.0 * rows.std(axis=0) / np.sqrt(len(rows)) + 1e-9 * np.abs(rows).max(axis=0)
+        drawn_mean = rows.mean(axis=0)
         require(
-            mean.shape == rows.mean(axis=0).shape and (np.abs(rows.mean(axis=0) - mean) <= error).all(),
-            f"expected must return the means (M, d), got {mean} where random rows have {rows.mean(axis=0)}.",
+            mean.shape == drawn_mean.shape and (np.abs(drawn_mean - mean) <= error).all(),
+            f"expected must return the means (M, d), got {mean} where random rows have {drawn_mean}.",
         )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from swiftem._run import run
-from swiftem.core.compute import Compute
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
-from swiftem.data.as_source import as_source
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
-from swiftem.testing.compare import assert_pickles, assert_same_path, flatten, freeze, require
+from swiftem.testing.compare import Case, assert_pickles, assert_same_path, flatten, freeze, require
 
 __all__ = ["check_model"]
+
+NOT_ONE_MODEL = "E-step, M-step, penalty and log-likelihood do not belong to one model."
 
 
 def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: int = 0) -> None:
@@ -49,25 +49,25 @@ def check_model(model: Model, data: Any, *, theta0: Theta | None = None, seed: i
     >>> from swiftem.testing import check_model
     >>> check_model(GaussianMixtureModel(n_components=3), np.random.default_rng(0).normal(size=(50, 2)))
     """
-    source = as_source(data)
-    bound = model.bind(source)
+    case = Case("data", model, data)
+    bound = case.bound
     theta = check_initial_theta(bound, seed) if theta0 is None else bound.check_theta(theta0)
-    batch = first_batch(source)
+    case = replace(case, theta0=theta)
+    batch = freeze(case.source.take(np.arange(min(case.source.n, 20))))
     check_rows(bound, batch, theta)
     check_statistics(bound, batch, theta)
-    check_m_step(bound, source, theta)
-    check_em_descends(model, data, theta)
-    check_em_ends_at_a_minimum(model, data, source, theta)
-    check_methods(model, data, source, theta, seed)
-    check_constant_weights(model, data, source, theta, seed)
+    check_m_step(case)
+    check_em_descends(case)
+    check_em_ends_at_a_minimum(case)
+    check_methods(case, seed)
+    check_constant_weights(case, seed)
     assert_pickles(model, "model")
     assert_pickles(theta, "theta")
 
 
-def first_batch(source: Source) -> Batch:
-    """Return up to 20 read-only samples."""
-    batch = source.take(np.arange(min(source.n, 20)))
-    return Batch(freeze(batch.y), freeze(batch.weight), freeze(batch.index))
+def part_of(batch: Batch, i: int) -> Batch:
+    """Return sample i of a batch as a batch."""
+    return Batch(batch.y[i : i + 1], batch.weight[i : i + 1], batch.index[i : i + 1])
 
 
 def check_initial_theta(bound: BoundModel, seed: int) -> Theta:
@@ -90,11 +90,10 @@ def check_rows(bound: BoundModel, batch: Batch, theta: Theta) -> None:
     require(np.isfinite(rows).all(), "the E-step must return finite rows.")
     require(np.isfinite(loglik).all(), "the E-step must return a finite log-likelihood.")
     for i in range(b):
-        one = Batch(batch.y[i : i + 1], batch.weight[i : i + 1], batch.index[i : i + 1])
-        alone, loglik_alone = bound.posterior(one, theta)
+        together = np.append(rows[i], loglik[i])
+        alone = np.append(*bound.posterior(part_of(batch, i), theta))
         require(
-            np.allclose(alone[0], rows[i], rtol=1e-9, atol=1e-12)
-            and np.allclose(loglik_alone[0], loglik[i], rtol=1e-9, atol=1e-12),
+            np.allclose(alone, together, rtol=1e-9, atol=1e-12),
             f"the E-step of a sample must not depend on the others in its batch, but sample {i}'s does.",
         )
 
@@ -105,29 +104,22 @@ def check_statistics(bound: BoundModel, batch: Batch, theta: Theta) -> None:
     rows, _ = bound.posterior(batch, theta)
     weight, other = rng.random(len(rows)), rng.random(rows.shape)
     s = bound.statistics(batch, freeze(rows), freeze(weight))
-    require(
-        s.ndim == 1 and s.dtype == np.float64,
-        f"statistics must be flat float64, got {s.dtype}, shape {s.shape}.",
-    )
+    is_flat = s.ndim == 1 and s.dtype == np.float64
+    require(is_flat, f"statistics must be flat float64, got {s.dtype}, shape {s.shape}.")
     together = bound.statistics(batch, rows + 2.0 * other, weight)
-    require(
-        np.allclose(together, s + 2.0 * bound.statistics(batch, other, weight)),
-        "statistics must be linear in rows.",
-    )
-    require(
-        np.allclose(bound.statistics(batch, rows, 3.0 * weight), 3.0 * s),
-        "statistics must be linear in weight.",
-    )
+    separate = s + 2.0 * bound.statistics(batch, other, weight)
+    require(np.allclose(together, separate), "statistics must be linear in rows.")
+    threefold = bound.statistics(batch, rows, 3.0 * weight)
+    require(np.allclose(threefold, 3.0 * s), "statistics must be linear in weight.")
     parts = [
-        bound.statistics(Batch(batch.y[at], batch.weight[at], batch.index[at]), rows[at], weight[at])
-        for at in (slice(i, i + 1) for i in range(len(rows)))
+        bound.statistics(part_of(batch, i), rows[i : i + 1], weight[i : i + 1]) for i in range(len(rows))
     ]
     require(np.allclose(np.sum(parts, axis=0), s), "statistics must add up over the samples of a batch.")
 
 
-def check_m_step(bound: BoundModel, source: Source, theta: Theta) -> None:
+def check_m_step(case: Case) -> None:
     """The M-step exists at every mean of statistics, is a function of s, and returns new arrays."""
-    s = Compute(bound, source).full(theta)
+    bound, s = case.bound, case.e_step.full(case.theta0)
     require(bound.in_domain(freeze(s)), "in_domain must hold for the statistics of a full pass.")
     once, again = bound.m_step(freeze(s)), bound.m_step(s)
     require(np.isfinite(flatten(once)).all(), "m_step must return finite numbers.")
@@ -139,33 +131,29 @@ def check_m_step(bound: BoundModel, source: Source, theta: Theta) -> None:
     require(not bound.in_domain(np.full_like(s, np.nan)), "in_domain must not hold for NaN.")
 
 
-def check_em_descends(model: Model, data: Any, theta: Theta) -> None:
+def check_em_descends(case: Case) -> None:
     """EM never increases the objective: E-step, M-step, penalty and log-likelihood match."""
-    path = run(model, data, EM(), theta0=theta, n_iter=20, record_every=1).path
-    source = as_source(data)
-    e_step = Compute(model.bind(source), source)
-    values = [e_step.objective(iterate.theta) for iterate in path]
+    values = [case.e_step.objective(iterate.theta) for iterate in case.run(EM(), n_iter=20).path]
     for k, (before, after) in enumerate(pairwise(values)):
         require(
             after <= before + 1e-9 * max(1.0, abs(before)),
             f"EM must not increase the objective, but from {before:.12g} it went to {after:.12g} at k = {k}: "
-            "E-step, M-step, penalty and log-likelihood do not belong to one model.",
+            + NOT_ONE_MODEL,
         )
 
 
-def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: Theta) -> None:
+def check_em_ends_at_a_minimum(case: Case) -> None:
     r"""Where EM converges, :math:`V(s) = \overline{\mathcal{L}}(\bar\theta(s))` is stationary (Lemma global).
 
     With a slightly wrong penalty or likelihood EM may descend, but not converge to such a point. If EM has
     not converged after a while, nothing is checked.
     """
-    bound = model.bind(source)
-    e_step = Compute(bound, source)
-    rest = run(model, data, EM(), theta0=theta, n_iter=250)
+    bound, e_step, many = case.bound, case.e_step, {"n_iter": 250, "record_every": None}
+    rest = case.run(EM(), **many)
     for _ in range(19):
         if np.abs(rest.s - e_step.full(rest.theta)).max() <= 1e-12:
             break
-        rest = run(model, data, EM(), theta0=rest.theta, s0=rest.s, state=rest.state, n_iter=250)
+        rest = case.run(EM(), theta0=rest.theta, s0=rest.s, state=rest.state, **many)
     if np.abs(rest.s - e_step.full(rest.theta)).max() > 1e-9:
         return
 
@@ -183,15 +171,15 @@ def check_em_ends_at_a_minimum(model: Model, data: Any, source: Source, theta: T
         require(
             short > steepest or not 0.5 < short / long < 2.0,
             f"the objective must not decrease where EM converges, but has a slope of {short:.1e} there: "
-            "E-step, M-step, penalty and log-likelihood do not belong to one model.",
+            + NOT_ONE_MODEL,
         )
 
 
-def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
+def check_methods(case: Case, seed: int) -> None:
     """With full batches and γ = 1 every method is EM; a seed determines the trajectory."""
-    n, n_iter = source.n, 3
+    n, n_iter = case.source.n, 3
     everything = np.tile(np.arange(n), (n_iter, 1))
-    em = run(model, data, EM(), theta0=theta, n_iter=n_iter, record_every=1)
+    em = case.run(EM(), n_iter=n_iter)
     full: list[Method] = [
         OnlineEM(step_size=1.0, batch_size=n),
         IncrementalEM(batch_size=n),
@@ -199,53 +187,32 @@ def check_methods(model: Model, data: Any, source: Source, theta: Theta, seed: i
         FastIncrementalEM(step_size=1.0, batch_size=n),
     ]
     for method in full:
-        draws = [everything] * method.index_streams
-        result = run(
-            model,
-            data,
-            method,
-            theta0=theta,
-            n_iter=n_iter,
-            record_every=1,
-            draws=draws[0] if len(draws) == 1 else draws,
-        )
+        draws = everything if method.index_streams == 1 else [everything] * method.index_streams
+        result = case.run(method, n_iter=n_iter, draws=draws)
         assert_same_path(result, em, 1e-7, f"{method.name} with full batches and step 1 must be em")
         assert_pickles(result.state, f"the state of {method.name}")
     for method in (OnlineEM(), IncrementalEM(), VarianceReducedEM(), FastIncrementalEM()):
-        once, again = (
-            run(model, data, method, theta0=theta, n_iter=30, seed=seed, record_every=10) for _ in range(2)
-        )
+        once, again = (case.run(method, n_iter=30, seed=seed, record_every=10) for _ in range(2))
         assert_same_path(once, again, 0.0, f"the same seed must give the same trajectory of {method.name}")
 
 
-def check_constant_weights(model: Model, data: Any, source: Source, theta: Theta, seed: int) -> None:
+def check_constant_weights(case: Case, seed: int) -> None:
     """The objective is a weighted mean: doubling all weights changes nothing.
 
     Priors in counts, which a model has if its ``in_counts`` is True, do change: as if each row occurred
     twice.
     """
+    data, source = case.data, case.source
     if isinstance(data, Source):
         return  # it has its own weights
-    if getattr(model, "in_counts", False):
-        doubled, twice = (
-            run(model, rows, EM(), theta0=theta, n_iter=5, record_every=1, sample_weight=weight)
-            for rows, weight in (
-                (data, np.full(source.n, 2.0)),
-                (np.concatenate([np.asarray(data)] * 2), None),
-            )
-        )
+    if getattr(case.model, "in_counts", False):
+        doubled = case.run(EM(), n_iter=5, sample_weight=np.full(source.n, 2.0))
+        twice = case.run(EM(), n_iter=5, data=np.concatenate([np.asarray(data)] * 2))
         assert_same_path(doubled, twice, 1e-8, "weights of two must be equivalent to every row twice")
         return
-    units = getattr(source, "n_documents", source.n) if hasattr(data, "tocsr") else source.n
-    plain = run(model, data, IncrementalEM(), theta0=theta, n_iter=20, seed=seed, record_every=10)
-    doubled = run(
-        model,
-        data,
-        IncrementalEM(),
-        theta0=theta,
-        n_iter=20,
-        seed=seed,
-        record_every=10,
-        sample_weight=np.full(units, 2.0),
+    weighted = source.n_documents if hasattr(data, "tocsr") else source.n
+    plain, doubled = (
+        case.run(IncrementalEM(), n_iter=20, seed=seed, record_every=10, sample_weight=weight)
+        for weight in (None, np.full(weighted, 2.0))
     )
     assert_same_path(doubled, plain, 1e-9, "doubling all weights must change nothing")

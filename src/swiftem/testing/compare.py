@@ -1,27 +1,62 @@
-"""Comparison of parameters and trajectories, for the contract tests."""
+"""A model with data and a start, and comparison of parameters and trajectories, for the contract tests."""
 
 from __future__ import annotations
 
 import dataclasses
 import pickle
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from swiftem._run import run
+from swiftem.core.compute import Compute
+from swiftem.core.method import Method
+from swiftem.core.model import BoundModel, Model
 from swiftem.core.result import Result
-from swiftem.core.types import Array, Theta
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta, Tree, map_arrays
+from swiftem.data.as_source import as_source
 
-__all__ = ["assert_pickles", "assert_same_path", "flatten", "freeze", "require"]
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A model with data and initial parameters."""
+
+    name: str
+    model: Model
+    data: Any
+    theta0: Theta = None
+
+    @cached_property
+    def source(self) -> Source:
+        """The data as a source."""
+        return as_source(self.data)
+
+    @cached_property
+    def bound(self) -> BoundModel:
+        """The model for these data."""
+        return self.model.bind(self.source)
+
+    @cached_property
+    def e_step(self) -> Compute:
+        """Plain E-steps."""
+        return Compute(self.bound, self.source)
+
+    def run(self, method: Method, **options: Any) -> Result:
+        """Run a method, from the initial parameters unless others are given."""
+        options = {"theta0": self.theta0, "data": self.data, "record_every": 1} | options
+        return run(self.model, method=method, **options)
 
 
-def require(condition: Any, sentence: str) -> None:
+def require(condition: object, sentence: str) -> None:
     """Raise AssertionError with ``sentence`` unless ``condition`` holds."""
     if not condition:
         raise AssertionError(sentence)
 
 
-def flatten(value: Any) -> Array:
+def flatten(value: Tree) -> Array:
     """Return all numbers in nested tuples, lists, mappings or dataclasses of arrays, as one vector.
 
     >>> flatten((1.0, [np.zeros((1, 2))]))
@@ -31,23 +66,20 @@ def flatten(value: Any) -> Array:
         value = list(value.values())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = [getattr(value, field.name) for field in dataclasses.fields(value)]
-    if isinstance(value, (tuple, list)):
-        return np.concatenate([np.empty(0), *(flatten(part) for part in value)])
+    if isinstance(value, tuple | list):
+        return np.concatenate([np.empty(0), *map(flatten, value)])
     return np.asarray(value, dtype=np.float64).ravel()
 
 
-def freeze(value: Any) -> Any:
+def freeze(value: Tree) -> Tree:
     """Return a copy of nested tuples of arrays in which all arrays are read-only."""
-    if isinstance(value, np.ndarray):
-        value = value.copy()
-        value.flags.writeable = False
-        return value
-    if isinstance(value, dict):
-        return {key: freeze(part) for key, part in value.items()}
-    if isinstance(value, tuple):
-        parts = [freeze(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
+
+    def read_only(array: np.ndarray) -> np.ndarray:
+        array = array.copy()
+        array.flags.writeable = False
+        return array
+
+    return map_arrays(read_only, value)
 
 
 def distance(a: Theta, b: Theta) -> float:
@@ -67,7 +99,7 @@ def assert_same_path(ours: Result, theirs: Result, tolerance: float, sentence: s
         require(far <= tolerance, f"{sentence}: theta differs by {far:.1e} at k = {mine.k}.")
 
 
-def assert_pickles(value: Any, what: str) -> None:
+def assert_pickles(value: object, what: str) -> None:
     """Require that ``value`` pickles; a local class, which pickle cannot find, is allowed."""
     try:
         again = pickle.loads(pickle.dumps(value))

@@ -8,8 +8,7 @@ from typing import Any
 
 from swiftem.core.checks import check_int, check_real
 from swiftem.core.model import Model
-from swiftem.core.schedules import Schedule, constant
-from swiftem.core.termination import RandomTermination
+from swiftem.core.schedules import RandomTermination, Schedule, constant
 from swiftem.core.types import Theta
 from swiftem.methods import FastIncrementalEM, IncrementalEM, VarianceReducedEM
 from swiftem.theory.constants import Constant, Constants, Kind, weaker

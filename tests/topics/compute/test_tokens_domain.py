@@ -7,10 +7,8 @@ from helpers import assert_close
 
 import swiftem
 from swiftem import methods, models
+from swiftem.core.method import AnchorState, MemoryState
 from swiftem.data import TokenSource
-from swiftem.methods.fast_incremental_em import FastIncrementalEMState
-from swiftem.methods.incremental_em import IncrementalEMState
-from swiftem.methods.variance_reduced_em import VarianceReducedEMState
 
 N = 20
 batches = pytest.mark.parametrize("b", [1, 2])
@@ -63,7 +61,7 @@ def test_fiem_while_its_centre_falls(b, weights):
 
     def state(data):
         centre = topic_at_its_end(0.5)
-        return FastIncrementalEMState(centre, memory.copy())
+        return MemoryState(centre, memory.copy())
 
     k = np.arange(40)
     draws = (np.repeat(np.zeros((40, 1), dtype=int), b, axis=1), np.repeat(1 + k[:, None] % 9, b, axis=1))
@@ -85,7 +83,7 @@ def test_sem_vr_whose_anchor_had_another_topic(b, beta):
     compiled, plain = both(
         method,
         topic_at_its_end(0.3),
-        lambda data: VarianceReducedEMState(anchor, topic_at_its_end(0.5)),
+        lambda data: AnchorState(anchor, topic_at_its_end(0.5)),
         draws,
         beta=beta,
     )
@@ -105,7 +103,7 @@ def test_iem_until_a_topic_is_empty(b, weights):
     # Less by a little, so that rounding does not decide.
     s = topic_at_its_end(share - 1e-9)
     compiled, plain = both(methods.IncrementalEM(batch_size=b), s,
-                           lambda data: IncrementalEMState(s.copy(), memory.copy()), draws,
+                           lambda data: MemoryState(s.copy(), memory.copy()), draws,
                            weight if weights else None)  # fmt: skip
     assert_same(compiled, plain)
     assert 0 < plain.rejected < 10

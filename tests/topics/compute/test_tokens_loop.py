@@ -12,8 +12,8 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.core.algorithm import Algorithm1, Current, Task
 from swiftem.core.compute import Compute, Placement
+from swiftem.core.method import MemoryState
 from swiftem.data import CountSource, TokenSource
-from swiftem.methods.incremental_em import IncrementalEMState
 from swiftem.theory.experiments.plsa import plsa
 from swiftem.topics.compute import tokens as plsa_expectation
 from swiftem.topics.compute import tokens_loop as lanes
@@ -245,7 +245,7 @@ def test_a_step_of_iem_that_is_rejected_within_a_stretch(b):
     # Topic 1 has no part in word 0, so token 0 takes away all that the topic has: 1/8.
     memory = np.array([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     s = np.array([0.5, 0.0, 0.5, 0.0, 0.25, 0.5, 0.0, 0.125])
-    state = first.state._replace(method=IncrementalEMState(s, memory))
+    state = first.state._replace(method=MemoryState(s, memory))
     draws = np.array([3, 3, 0, 0, 1, 3, 0, 2, 1, 3])
     results = [
         swiftem.run(model, data, methods.IncrementalEM(batch_size=b), theta0=model.bind(data).m_step(s), s0=s,

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from swiftem.core.algorithm import Current, Task
-from swiftem.core.draws import Draws, SeededDraws
+from swiftem.core.draws import Draws
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.samples import Drawn, Samples
@@ -581,7 +581,7 @@ def _on_host(shape: tuple[int, int], dtype: Any, device: Any) -> Tensor:
     return torch.as_tensor(_Pinned(torch.zeros(shape, dtype=dtype, pin_memory=True)), device=device)
 
 
-class DrawsAhead:
+class DrawsAhead(Draws):
     """As ``draws``, of which the next block can be made in advance.
 
     Parameters
@@ -596,7 +596,7 @@ class DrawsAhead:
         self._draws, self._rooms = draws, rooms
         threads = min(THREADS, cpu_count() or 1)
         # The chunks that draws keep belong to one thread.
-        self._twins = [draws.twin() if isinstance(draws, SeededDraws) else draws for _ in range(threads)]
+        self._twins = [draws.twin() for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="swiftem-draws")
         self._start = self._stop = 0
         self._under_way: list[Future[None]] = []
