@@ -56,7 +56,7 @@ FILES = {
     ),
     "another width, npy": (
         lambda f: [npy(f, ROWS, "a.npy"), npy(f, ROWS[:, :1], "b.npy")],
-        r"b\.npy must have the columns of .*a\.npy, 2 columns, got 1 column",
+        r"b\.npy must have rows of shape \(2,\), as .*a\.npy, got \(1,\)",
     ),
     "other columns, csv": (
         lambda f: [csv_file(f, "a,b\n1,2\n", "1.csv"), csv_file(f, "a,c\n1,2\n", "2.csv")],

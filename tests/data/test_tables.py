@@ -77,8 +77,8 @@ class TestNpy:
         [
             (np.zeros((0, 2)), "must have at least one row and one column, got shape (0, 2)."),
             (np.zeros((2, 0)), "must have at least one row and one column, got shape (2, 0)."),
-            (np.zeros((2, 2, 2)), "must hold an array of shape (n,) or (n, d), got (2, 2, 2)."),
-            (np.float64(1), "must hold an array of shape (n,) or (n, d), got ()."),
+            (np.zeros((2, 2, 2)), "must hold an array of shape (n,) or (n, d), got 3 axes."),
+            (np.float64(1), "must hold an array of shape (n,) or (n, d), got 0 axes."),
             (np.array(["a"]), "must hold real numbers, got dtype <U1."),
             (np.array([1j]), "must hold real numbers, got dtype complex128."),
             (np.zeros(2, dtype=[("a", float)]), "must hold real numbers, got named fields."),

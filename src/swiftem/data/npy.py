@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple
@@ -23,7 +23,6 @@ from swiftem.data.weights import checked_weights, first_bad_weight, read_sample_
 __all__ = [
     "NpyHeader",
     "NpySource",
-    "as_doubles",
     "check_cells",
     "is_small",
     "npy_columns",
@@ -36,8 +35,6 @@ BLOCK_BYTES = 128 * 2**10
 WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
 """Minimum number of blocks of a window and of a file, if there are enough rows: with more blocks, sorted rows
 matter less. A large window of few blocks does not help (``benchmarks/sorted_draws.py``)."""
-MOST_AXES = 10
-"""Maximum length of a shape in a message."""
 READERS = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
@@ -119,8 +116,8 @@ class NpySource(StoredSource):
         for label, array in zip(self._labels, self._arrays, strict=True):
             if array.shape[1:] != first.shape[1:]:
                 raise ValueError(
-                    f"{label} must have the columns of {self._labels[0]}, {_width(first)}, "
-                    f"got {_width(array)}."
+                    f"{label} must have rows of shape {first.shape[1:]}, as {self._labels[0]}, "
+                    f"got {array.shape[1:]}."
                 )
         header = npy_columns(Path(self._labels[0]), first)
         chosen = choose_columns(header, wanted)
@@ -150,7 +147,8 @@ class NpySource(StoredSource):
             return self._weights[index]
         if self._weight_column is None:
             return np.ones(len(index))
-        weight = as_doubles(raw[:, self._weight_column])
+        with np.errstate(over="ignore", invalid="ignore"):  # long doubles may become infinite
+            weight = raw[:, self._weight_column].astype(np.float64)
         bad = first_bad_weight(weight)
         if bad is not None:
             label, row = self._locate(int(index[bad[0]]))
@@ -189,12 +187,9 @@ class NpySource(StoredSource):
             y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
             if self._are_checked or np.isfinite(y.sum(dtype=np.float64)):
                 return y
-        cells = y.reshape(len(y), -1)
-        bad = first_bad_cell(cells, self.allow_missing)
-        if bad is not None:
-            label, row = self._locate(int(index[bad[0]]))
-            columns = self._columns or range(cells.shape[1])
-            raise _bad_cell(label, cells[bad], row, columns[bad[1]])
+        columns = self._columns or range(prod(y.shape[1:]))
+        locate = lambda row: self._locate(int(index[row]))  # noqa: E731
+        check_cells(y.reshape(len(y), -1), columns, self.allow_missing, locate)
         return y
 
     def _rows(self, start: int, stop: int) -> Chunk:
@@ -255,26 +250,34 @@ def _check_rows(label: Path | str, dtype: np.dtype, shape: tuple[int, ...]) -> N
     if dtype.kind not in "biuf":
         raise ValueError(f"{label} must hold real numbers, got dtype {dtype}.")
     if len(shape) not in (1, 2):
-        got = shape if len(shape) < MOST_AXES else f"{len(shape)} axes"
-        raise ValueError(f"{label} must hold an array of shape (n,) or (n, d), got {got}.")
+        raise ValueError(f"{label} must hold an array of shape (n,) or (n, d), got {len(shape)} axes.")
     if 0 in shape:
         raise ValueError(f"{label} must have at least one row and one column, got shape {shape}.")
 
 
-def _width(array: np.ndarray) -> str:
-    width = 1 if array.ndim == 1 else array.shape[1]
-    return "1 column" if width == 1 else f"{width} columns"
+def check_cells(
+    values: np.ndarray,
+    columns: Sequence[int],
+    allow_missing: bool,
+    locate: Callable[[int], tuple[Path | str, int]],
+) -> None:
+    """Raise ValueError for the first cell that is not finite.
 
-
-def _bad_cell(file: Path | str, value: float, row: int, column: int) -> ValueError:
-    return not_finite(file, value, f"in row {row}, column {column} (both from 0)")
-
-
-def check_cells(file: Path, values: np.ndarray, columns: Sequence[int], allow_missing: bool) -> None:
-    """Raise ValueError for the first cell that is not finite; ``columns`` are the columns' indices."""
+    Parameters
+    ----------
+    values : ndarray, shape (b, d)
+        Rows.
+    columns : sequence of int
+        Indices of their columns in the file.
+    allow_missing : bool
+        Whether NaN is no error.
+    locate : callable
+        Returns the file of a row, and its index there.
+    """
     bad = first_bad_cell(values, allow_missing)
     if bad is not None:
-        raise _bad_cell(file, values[bad], bad[0], columns[bad[1]])
+        file, row = locate(bad[0])
+        raise not_finite(file, values[bad], f"in row {row}, column {columns[bad[1]]} (both from 0)")
 
 
 def npy_columns(file: Path, array: np.ndarray) -> Header:
@@ -351,9 +354,3 @@ def open_npy(file: Path) -> np.ndarray:
 def is_small(array: np.ndarray) -> bool:
     """Return whether float32 holds the numbers of an array exactly."""
     return array.dtype.kind == "f" and array.dtype.itemsize <= 4
-
-
-def as_doubles(array: np.ndarray) -> Array:
-    """Return numbers in float64; larger ones become infinite, without a warning."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(np.float64)

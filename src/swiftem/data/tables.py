@@ -12,7 +12,7 @@ import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.data.columns import Column, Columns, Header, Wanted, as_label, choose_columns, left_out_of
-from swiftem.data.npy import NpySource, as_doubles, check_cells, is_small, npy_columns, open_npy
+from swiftem.data.npy import NpySource, check_cells, is_small, npy_columns, open_npy
 from swiftem.data.open_source import find_table, system_errors_named
 from swiftem.data.table_files import MISSING_ADVICE, TableFile
 from swiftem.data.weights import checked_weights
@@ -165,16 +165,15 @@ def _read_npy(file: Path, wanted: Wanted, allow_missing: bool) -> Table:
     chosen = choose_columns(npy_columns(file, array), wanted)
     if chosen.text:
         raise ValueError(f"{file} must have columns of text, got an array of numbers.")
-    is_whole = chosen.data == tuple(range(array.shape[1]))
+    is_whole = chosen.numbers == tuple(range(array.shape[1]))
     # In rows, as a file with these columns alone: sums of columns would round otherwise.
-    values = array if is_whole else np.ascontiguousarray(array[:, chosen.data])
+    values = array if is_whole else np.ascontiguousarray(array[:, chosen.numbers])
     with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow: reported below
         values = np.asarray(values, dtype=np.float32 if is_small(values) else np.float64)
-    check_cells(file, values, chosen.data, allow_missing)
+    check_cells(values, chosen.numbers, allow_missing, lambda row: (file, row))
     weights = labels = None
     if chosen.weights is not None:
-        weights = as_doubles(array[:, chosen.weights])
-        check_cells(file, weights[:, None], [chosen.weights], allow_missing)
+        values, weights = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.float64)
     if chosen.label is not None:
         labels = np.array([as_label(cell) for cell in array[:, chosen.label].tolist()], dtype=object)
     return Table(values, (), weights, labels=labels, numbers=chosen.data)
@@ -267,11 +266,11 @@ def read_cells(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 def _read_header(path: str | os.PathLike[str]) -> Header:
     """Return the columns of a table, numeric or not."""
-    file, kind = find_table(path)
+    file, source = find_table(path)
     with system_errors_named(file):
-        if issubclass(kind, NpySource):
-            return npy_columns(file, open_npy(file))
-        return kind.table(file).header
+        return (
+            npy_columns(file, open_npy(file)) if issubclass(source, NpySource) else source.table(file).header
+        )
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
