@@ -117,7 +117,7 @@ def changing():
 BLOCKS = {
     "nothing": (lambda: [], "one row of positive weight, got blocks with none"),
     "empty blocks": (lambda: [ROWS[:0]], "one row of positive weight, got blocks with none"),
-    "another width": (lambda: [ROWS, ROWS[:, :1]], "block 1 of data must have the columns of the first, 2"),
+    "another width": (lambda: [ROWS, ROWS[:, :1]], r"block 1 of data must have rows of shape \(2,\)"),
     "NaN": (lambda: [ROWS, nan_at(3, 1)], r"block 1 of data must be finite, got NaN at position \(3, 1\)"),
     "text": (lambda: [["a"]], "block 0 of data must hold real numbers"),
     "three axes": (lambda: [np.zeros((2, 2, 2))], r"block 0 of data must have shape \(b,\) or \(b, d\)"),

@@ -52,7 +52,9 @@ class ArraySource(Source):
             raise ValueError(f"data must have at least one row and one column, got shape {array.shape}.")
         if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-        weight = read_sample_weight(sample_weight, len(array), self.samples.removesuffix("s"))
+        weight = None
+        if sample_weight is not None:
+            weight = read_sample_weight(sample_weight, len(array), self.samples.removesuffix("s"))
         self._all = array
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
@@ -72,7 +74,7 @@ class ArraySource(Source):
         return ArraySource(y, weight, allow_missing=self.allow_missing)
 
     def unweighted(self) -> ArraySource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         return self if self._weight is None else ArraySource(self._all, allow_missing=self.allow_missing)
 
     @property

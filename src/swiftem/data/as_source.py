@@ -49,7 +49,7 @@ def as_source(
     allow_missing : bool
         Whether NaN in rows is a missing cell, instead of an error.
     client : distributed.Client, optional
-        The client that computes units: those of a Dask collection, or of files. By default collections use
+        The client that computes the units of a Dask collection, or of files. By default collections use
         the current client, and files are read here.
 
     Examples
@@ -62,6 +62,8 @@ def as_source(
     """
     if client is not None:
         return _units_on(client, data, sample_weight, allow_missing)
+    if type(data) is np.ndarray:
+        return ArraySource(data, sample_weight, allow_missing=allow_missing)
     if on_device and is_tensor(data):
         return TensorSource(data, sample_weight)
     if is_planned(data):

@@ -108,8 +108,7 @@ class BlockSource(StoredSource):
             self._form = self._form or form
             if form[0] != self._form[0]:
                 raise ValueError(
-                    f"{name} must have the columns of the first, {_columns(self._form[0])}, "
-                    f"got {_columns(form[0])}."
+                    f"{name} must have rows of shape {self._form[0]}, as the first block, got {form[0]}."
                 )
             if form[1] != self._form[1]:
                 raise ValueError(f"{name} must have weights if the first has, and none if it has none.")
@@ -126,7 +125,7 @@ class BlockSource(StoredSource):
                 yield chunk
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
         return BlockSource(
@@ -150,7 +149,3 @@ class BlockSource(StoredSource):
             if self.is_weighted:
                 digest.update(np.ascontiguousarray(batch.weight).data)
         return digest.hexdigest()
-
-
-def _columns(width: tuple[int, ...]) -> str:
-    return "one number per row" if not width else f"{width[0]} columns"

@@ -212,7 +212,7 @@ def _with_reasons(left_out: dict[str, str]) -> str:
 
 
 def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
-    """Raise ValueError for a file whose columns are not those of the first."""
+    """Raise ValueError for a file with other columns than the first."""
     if tuple(columns) != tuple(others):
         raise ValueError(
             f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."

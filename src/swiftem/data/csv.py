@@ -238,7 +238,7 @@ class CsvFile(TableFile):
 class CsvSource(TableSource):
     r"""The rows of one or several CSV files, read in order on demand.
 
-    Lines have no fixed length, so that row i cannot be found without reading those before it: em, sem and
+    Lines have no fixed length, so that row i needs all lines before it: em, sem and
     sem-vr work, the latter two in the order of the files, shuffled within a window. The constructor reads
     the files once, to count and check the rows.
 

@@ -109,6 +109,8 @@ class NpySource(StoredSource):
         self._end = np.append(self._begin[1:], self.n)
         self._are_checked = False
         self.lay_out(self._weigh() if self.is_weighted else self._end - self._begin)
+        # Rows can be read by index from the memory map if none is left out.
+        self._is_whole = self.n == int(self._starts[-1])
 
     def _choose(self, wanted: Wanted) -> None:
         """Choose the columns, which are the same in all files, and the precision of the samples."""
@@ -156,7 +158,7 @@ class NpySource(StoredSource):
         return weight
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
         return NpySource(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
@@ -208,11 +210,6 @@ class NpySource(StoredSource):
     def block(self, number: int) -> Chunk:
         """Return the rows of a block."""
         return self._rows(int(self._begin[number]), int(self._end[number]))
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether no row is left out, so that rows can be read by index from the memory map."""
-        return self.n == int(self._starts[-1])
 
     def reader(self) -> Reader:
         """Return a reader of rows by index: it relies on the page cache if no row is left out."""

@@ -45,7 +45,7 @@ def are_paths(data: object) -> bool:
     >>> are_paths("rows.npy"), are_paths(["a.csv", "b.csv"]), are_paths([1.0]), are_paths([])
     (True, True, False, False)
     """
-    parts = as_list(data)
+    parts = data if isinstance(data, list | tuple) else [data]
     return len(parts) > 0 and all(isinstance(part, str | os.PathLike) for part in parts)
 
 

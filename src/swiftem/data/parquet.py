@@ -8,8 +8,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from swiftem.core.checks import arrow_reason
 from swiftem.core.files import damage_named
 from swiftem.core.source import Access
@@ -50,7 +48,8 @@ class ParquetFile(TableFile):
             raise _other_rows(file, n)
         self._starts = [0, *accumulate(self.groups)]
         self._reasons = ["no values" if types.is_null(kind) else arrow_reason(kind) for kind in schema.types]
-        self._small = [types.is_float32(kind) or types.is_float16(kind) for kind in schema.types]
+        is_small = [types.is_float32(kind) or types.is_float16(kind) for kind in schema.types]
+        self.small = frozenset(number for number, small in enumerate(is_small) if small)
         unfit = ["an index" if name in index else why for name, why in zip(names, self._reasons, strict=True)]
         self.header = Header(file, names, unfit)
 
@@ -63,10 +62,6 @@ class ParquetFile(TableFile):
                 raise ValueError(f"{file} must have numbers in column {name!r}, got {self._reasons[number]}.")
         for rows in self.groups:
             check_rows(file, rows, len(columns.numbers), "write it with smaller row groups")
-
-    def dtype(self, columns: Sequence[int]) -> np.dtype:
-        """Return float32 if it holds all numbers of these columns, else float64."""
-        return np.dtype(np.float32 if all(self._small[number] for number in columns) else np.float64)
 
     def read(self, columns: Columns) -> list[ArrowArray]:
         """Return whole columns of numbers and others."""

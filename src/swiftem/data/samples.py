@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
     memory : ndarray, shape (u, R), or None
         Their memory.
     numbers : ndarray of int, shape (u,), or None
-        Their sample indices, or None if ``y`` and ``memory`` are those of all samples.
+        Their sample indices, or None if ``y`` and ``memory`` hold all samples.
     """
 
     y: np.ndarray

@@ -38,7 +38,7 @@ class Chunk(NamedTuple):
 
 
 def weighted(y: np.ndarray, weight: Array) -> Chunk:
-    """Return samples with their weights, without those of weight zero.
+    """Return samples with their weights, without samples of weight zero.
 
     >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
     Chunk(y=array([2.]), weight=array([3.]))
@@ -77,14 +77,14 @@ class StoredSource(Source):
 
     @abstractmethod
     def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield all samples in order, about ``rows`` at a time; those of weight zero are left out."""
+        """Yield all samples in order, about ``rows`` at a time; those without weight are left out."""
 
     def block(self, number: int) -> Chunk:
         """Return the samples of block ``number`` of the layout; for random access only."""
         raise NotImplementedError
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all samples, including those of weight zero, without weights."""
+        """Return a source of all samples, also of weight zero, without weights."""
         return self
 
     @property

@@ -90,6 +90,8 @@ class TableFile(ABC):
     header: Header
     groups: Sequence[int | None] = (None,)
     """Numbers of rows of the parts that can be read on their own; None if rows must be counted."""
+    small: frozenset[int] = frozenset()
+    """Columns whose numbers float32 holds exactly."""
 
     @abstractmethod
     def __init__(self, file: Path) -> None:
@@ -108,10 +110,6 @@ class TableFile(ABC):
 
     def check(self, columns: Columns) -> None:  # noqa: B027  # nothing to check by default
         """Raise ValueError if columns have no numbers, or groups are too large to be read."""
-
-    def dtype(self, columns: Sequence[int]) -> np.dtype:
-        """Return float32 if it holds all numbers of these columns, else float64."""
-        return np.dtype(np.float64)
 
     def notes(self) -> list[str]:
         """Return remarks on how the file is read."""
@@ -174,7 +172,8 @@ class TableSource(StoredSource):
         self.names, self.numbers = chosen.names, chosen.data
         self.notes = left_out_of(self._files, self._choices)
         self.tail, self.is_weighted = (len(chosen.data),), chosen.weights is not None
-        self.dtype = np.result_type(*(table.dtype(choice.data) for table, choice in parts))
+        is_small = all(table.small.issuperset(choice.data) for table, choice in parts)
+        self.dtype = np.dtype(np.float32 if is_small else np.float64)
         lengths = []
         #: For each group with samples its file and its number there.
         self._groups: list[tuple[int, int]] = []
@@ -208,7 +207,7 @@ class TableSource(StoredSource):
     def _samples(
         self, file: int, groups: Sequence[int], rows: int = ROWS, columns: Columns | None = None
     ) -> Iterator[Chunk]:
-        """Yield rows of some groups of a file as samples; those of weight zero are left out."""
+        """Yield rows of some groups of a file as samples; rows of weight zero are left out."""
         table, chosen = self._tables[file], columns or self._choices[file]
         for first, arrays in table.batches(chosen, groups, rows):
             y, weight = table.chunk(first, arrays, chosen, self.dtype, self.allow_missing)
@@ -218,7 +217,7 @@ class TableSource(StoredSource):
                 yield weighted(y, checked_weights(self._files[file], weight, first))
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
         return type(self)(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)

@@ -142,13 +142,13 @@ def read_table(
     (('length', 'width'), {'kind': 'text'})
     """
     wanted = Wanted(columns, weights, drop, label, response, text)
-    file, kind = find_table(path)
+    file, source = find_table(path)
     may_miss = skip_missing or allow_missing
     with system_errors_named(file):
-        if issubclass(kind, NpySource):
+        if issubclass(source, NpySource):
             table = _read_npy(file, wanted, may_miss)
         else:
-            table = _read_arrow(kind.table(file), wanted, may_miss)
+            table = _read_arrow(source.table(file), wanted, may_miss)
     if skip_missing:
         table = _without_missing(file, table)
     if table.weights is not None and not checked_weights(file, table.weights).any():
@@ -183,7 +183,8 @@ def _read_arrow(table: TableFile, wanted: Wanted, allow_missing: bool) -> Table:
     """Return columns of a CSV or Parquet file."""
     chosen = choose_columns(table.header, wanted)
     arrays = table.read(chosen)
-    values, weights = table.chunk(0, arrays, chosen, table.dtype(chosen.numeric), allow_missing)
+    dtype = np.dtype(np.float32 if table.small.issuperset(chosen.numeric) else np.float64)
+    values, weights = table.chunk(0, arrays, chosen, dtype, allow_missing)
     cells = [array.to_pylist() for array in arrays[len(chosen.numbers) :]]
     labels = None
     if chosen.label is not None:
@@ -251,11 +252,11 @@ def read_cells(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Missing cells are an empty text, or None. It is empty for tables without names.
     """
-    file, kind = find_table(path)
-    if issubclass(kind, NpySource):
+    file, source = find_table(path)
+    if issubclass(source, NpySource):
         return {}
     with system_errors_named(file):
-        table = kind.table(file)
+        table = source.table(file)
         names = table.header.names
         every = tuple(range(len(names)))
         columns = table.read(Columns(every, (), every, None, None, {})) if names else []

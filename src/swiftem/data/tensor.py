@@ -62,7 +62,7 @@ class TensorSource(ArraySource):
         self.largest = largest
 
     def unweighted(self) -> ArraySource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         return self if self._weight is None else TensorSource(self._all)
 
     @property
