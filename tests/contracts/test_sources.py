@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import SequentialSource
-from stored_sources import KINDS, make
+from stored_sources import KINDS, make, write
 
 from swiftem.core.source import Batch, Source
-from swiftem.data import ArraySource, CountSource, CsrDocuments, TokenSource, UnitSource
+from swiftem.data import (
+    ArraySource,
+    BlockSource,
+    CountSource,
+    CsrDocuments,
+    TokenSource,
+    UnitSource,
+    open_source,
+    open_units,
+)
 from swiftem.data.noisy import NoisySource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.pool import LocalPool
@@ -41,6 +50,24 @@ def test_contract_with_weights_and_rows_without_weight(kind, tmp_path):
     batch = source.take(np.arange(5))
     assert np.array_equal(batch.weight, WEIGHT[WEIGHT > 0][:5])
     check_source(source.unweighted(), ROWS)
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet", "csv"])
+def test_contract_of_files_with_missing_cells(ending, tmp_path):
+    rows = ROWS.copy()
+    rows[::7, 1] = np.nan
+    source = open_source(write(tmp_path, f"rows.{ending}", rows), allow_missing=True)
+    assert source.has_missing
+    check_source(source)
+    blocks = BlockSource([rows[:500], rows[500:]], allow_missing=True)
+    check_source(blocks)
+    np.testing.assert_array_equal(source.take(np.arange(20)).y, blocks.take(np.arange(20)).y)
+
+
+def test_contract_of_units_of_files(tmp_path):
+    source = open_units(write(tmp_path, "rows.parquet", ROWS))
+    assert (source.n, source.rows) == (10, 1000)
+    check_source(source)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,6 +153,14 @@ class Wrong(ArraySource):
         return False
 
     @property
+    def rows_in_memory(self):
+        return ROWS[::-1] if self.what == "rows" else None
+
+    @property
+    def has_missing(self):
+        return self.what == "nothing is missing"
+
+    @property
     def weight(self):
         return np.full(1000, 2.0) if self.what == "weight" else None
 
@@ -158,6 +193,8 @@ class Wrong(ArraySource):
         ("weights", "sum of the weights"),
         ("weight", "weight must have the weights of the blocks"),
         ("names", "a name for each column, or none, got 2 for 3"),
+        ("rows", "rows_in_memory of Wrong must be the samples"),
+        ("nothing is missing", "has_missing of Wrong must be False"),
         ("take", "take must return"),
         ("hash", "fingerprint"),
     ],

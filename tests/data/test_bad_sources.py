@@ -44,9 +44,9 @@ FILES = {
     "empty npy": (lambda f: npy(f, np.empty((0, 2))), r"at least one row and one column, got shape \(0, 2\)"),
     "npy of text": (lambda f: npy(f, np.array(["a"])), "must hold real numbers"),
     "npy with three axes": (lambda f: npy(f, np.zeros((2, 2, 2))), r"shape \(n,\) or \(n, d\)"),
-    "npy with NaN": (lambda f: npy(f, nan_at(4, 1)), r"got NaN in row 4, column 1 \(both from 0\)"),
+    "npy with NaN": (lambda f: npy(f, nan_at(4, 1)), "missing value in row 4, column 1"),
     "no npy": (lambda f: csv_file(f, "1,2", "rows.npy"), "must be a file of numpy.save"),
-    "parquet with NaN": (lambda f: pq(f, {"a": [1.0, np.nan]}), "got NaN in column 'a', row 1"),
+    "parquet with NaN": (lambda f: pq(f, {"a": [1.0, np.nan]}), "got a missing value in column 'a', row 1"),
     "parquet with null": (lambda f: pq(f, {"a": [1.0, None]}), "got a missing value in column 'a', row 1"),
     "parquet without rows": (lambda f: pq(f, {"a": pa.array([], pa.float64())}), "at least one row"),
     "parquet of text": (lambda f: pq(f, {"a": ["x"]}), "numbers in every column, got text in column 'a'"),
@@ -56,7 +56,7 @@ FILES = {
     ),
     "another width, npy": (
         lambda f: [npy(f, ROWS, "a.npy"), npy(f, ROWS[:, :1], "b.npy")],
-        r"b\.npy must have the columns of .*a\.npy, 2 columns, got 1 column",
+        r"b\.npy must have rows of shape \(2,\), as .*a\.npy, got \(1,\)",
     ),
     "other columns, csv": (
         lambda f: [csv_file(f, "a,b\n1,2\n", "1.csv"), csv_file(f, "a,c\n1,2\n", "2.csv")],
@@ -115,9 +115,9 @@ def changing():
 
 
 BLOCKS = {
-    "nothing": (lambda: [], "at least one row, got blocks with none"),
-    "empty blocks": (lambda: [ROWS[:0]], "at least one row, got blocks with none"),
-    "another width": (lambda: [ROWS, ROWS[:, :1]], "block 1 of data must have the columns of the first, 2"),
+    "nothing": (lambda: [], "one row of positive weight, got blocks with none"),
+    "empty blocks": (lambda: [ROWS[:0]], "one row of positive weight, got blocks with none"),
+    "another width": (lambda: [ROWS, ROWS[:, :1]], r"block 1 of data must have rows of shape \(2,\)"),
     "NaN": (lambda: [ROWS, nan_at(3, 1)], r"block 1 of data must be finite, got NaN at position \(3, 1\)"),
     "text": (lambda: [["a"]], "block 0 of data must hold real numbers"),
     "three axes": (lambda: [np.zeros((2, 2, 2))], r"block 0 of data must have shape \(b,\) or \(b, d\)"),
@@ -125,7 +125,7 @@ BLOCKS = {
     "weights now and then": (lambda: [(ROWS, np.ones(6)), ROWS], "must have weights if the first has"),
     "a negative weight": (lambda: [(ROWS, -np.ones(6))], "weights of block 0 of data must not be neg"),
     "too few weights": (lambda: [(ROWS, np.ones(2))], r"must have shape \(6,\), got \(2,\)"),
-    "no weight": (lambda: [(ROWS, np.zeros(6))], "a row of positive weight, got blocks with none"),
+    "no weight": (lambda: [(ROWS, np.zeros(6))], "one row of positive weight, got blocks with none"),
     "a generator": (lambda: (block for block in [ROWS]), "a generator is exhausted after one pass"),
     "a function of no iterator": (lambda: lambda: 3, "must return an iterator of blocks, got int"),
     "a number": (lambda: 3, "must be a function or an iterable, got int"),
@@ -197,4 +197,4 @@ def test_rows_after_a_row_group_without_weight_keep_their_numbers(tmp_path):
     parquet.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=2)
     source = open_source(tmp_path / "rows.parquet", weight="w")
     assert source.n == 4
-    assert_matches("got NaN in column 'a', row 5", sentence_of(lambda: pass_over(source)))
+    assert_matches("got a missing value in column 'a', row 5", sentence_of(lambda: pass_over(source)))

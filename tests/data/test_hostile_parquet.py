@@ -106,8 +106,8 @@ class TestTheRightRow:
     @pytest.mark.parametrize(
         ("column", "value", "expected"),
         [
-            ("a", np.nan, "got NaN in column 'a', row 90000 (from 0)"),
-            ("w", np.nan, "got NaN in column 'w', row 90000 (from 0)"),
+            ("a", np.nan, "got a missing value in column 'a', row 90000 (from 0)"),
+            ("w", np.nan, "got a missing value in column 'w', row 90000 (from 0)"),
             ("w", -2.0, "weights that are not negative, got -2 in row 90000 (from 0)"),
         ],
         ids=["a cell", "a weight", "a negative weight"],

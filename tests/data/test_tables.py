@@ -77,15 +77,15 @@ class TestNpy:
         [
             (np.zeros((0, 2)), "must have at least one row and one column, got shape (0, 2)."),
             (np.zeros((2, 0)), "must have at least one row and one column, got shape (2, 0)."),
-            (np.zeros((2, 2, 2)), "must hold an array of shape (n,) or (n, d), got (2, 2, 2)."),
-            (np.float64(1), "must hold an array of shape (n,) or (n, d), got ()."),
+            (np.zeros((2, 2, 2)), "must hold an array of shape (n,) or (n, d), got 3 axes."),
+            (np.float64(1), "must hold an array of shape (n,) or (n, d), got 0 axes."),
             (np.array(["a"]), "must hold real numbers, got dtype <U1."),
             (np.array([1j]), "must hold real numbers, got dtype complex128."),
             (np.zeros(2, dtype=[("a", float)]), "must hold real numbers, got named fields."),
             (
                 np.array([[0, 1], [2, np.nan]]),
-                "must hold finite numbers, got NaN in row 1, column 1 (both from 0): fill in such rows, "
-                "or skip them (read_table has skip_missing=True).",
+                "must hold finite numbers, got a missing value in row 1, column 1 (both from 0): "
+                "fill in such rows, or skip them (read_table has skip_missing=True).",
             ),
             (
                 np.array([0, np.inf]),
@@ -217,7 +217,7 @@ class TestParquet:
         [
             ([1.0, 2.0, None], "must hold finite numbers, got a missing value in column 'a', row 2 (from 0)"),
             ([1, None, 2], "must hold finite numbers, got a missing value in column 'a', row 1 (from 0)"),
-            ([1.0, 2.0, float("nan")], "must hold finite numbers, got NaN in column 'a', row 2 (from 0)"),
+            ([1.0, np.nan], "must hold finite numbers, got a missing value in column 'a', row 1 (from 0)"),
             ([float("inf")], "must hold finite numbers, got an infinity in column 'a', row 0 (from 0)"),
             (["x"], "must have a numeric column, got a (text)."),
             ([], "must have at least one row and one column, got 0 rows of 1 columns."),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem.core.checks import as_numbers, check_finite
 from swiftem.core.files import fingerprint
@@ -59,24 +59,22 @@ class ArraySource(Source):
         if weight is not None and not weight.all():
             array, weight = array[weight > 0], weight[weight > 0]
         check_finite("data", array, allow_missing)
-        self.y: NDArray[Any] = array
+        self.y = array
         self._weight, self.allow_missing = weight, allow_missing
 
     @classmethod
-    def checked(
-        cls, y: NDArray[Any], weight: Array | None = None, allow_missing: bool = False
-    ) -> ArraySource:
+    def checked(cls, y: np.ndarray, weight: Array | None = None, allow_missing: bool = False) -> ArraySource:
         """Return the source of arrays that were checked before: finite, and without weights of zero."""
         source = cls.__new__(cls)
         source.y, source._weight, source.allow_missing, source._all = y, weight, allow_missing, y
         return source
 
-    def like(self, y: NDArray[Any], weight: Array | None = None) -> ArraySource:
+    def like(self, y: np.ndarray, weight: Array | None = None) -> ArraySource:
         """Return a source of other rows, in which cells may be missing if they may be here."""
         return ArraySource(y, weight, allow_missing=self.allow_missing)
 
     def unweighted(self) -> ArraySource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         return self if self._weight is None else ArraySource(self._all, allow_missing=self.allow_missing)
 
     @property
@@ -92,13 +90,16 @@ class ArraySource(Source):
     def take(self, index: Index) -> Batch:
         """Return the rows with these indices."""
         index = np.asarray(index)
-        return Batch(self.y[index], self._weights(index), index)
+        return Batch(self._rows(index), self._weights(index), index)
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all rows in order, at most ``rows`` at a time."""
         for start in range(0, self.n, rows):
             index = np.arange(start, min(start + rows, self.n))
-            yield Batch(self.y[start : start + rows], self._weights(index), index)
+            yield Batch(self._rows(slice(start, start + rows)), self._weights(index), index)
+
+    def _rows(self, which: Index | slice) -> np.ndarray:
+        return self.y[which]
 
     @property
     def weight(self) -> Array | None:  # type: ignore[override]
@@ -111,7 +112,7 @@ class ArraySource(Source):
         return self.y.shape[1:]
 
     @property
-    def rows_in_memory(self) -> NDArray[Any] | None:
+    def rows_in_memory(self) -> np.ndarray | None:
         """All rows; None for a subclass, which may read them in another way."""
         return self.y if type(self) is ArraySource else None
 

@@ -16,7 +16,7 @@ from swiftem.data.array import ArraySource
 from swiftem.data.blocks import BlockSource, is_one_shot
 from swiftem.data.documents.sparse import is_sparse
 from swiftem.data.documents.tokens import CountSource, TokenSource
-from swiftem.data.foreign import in_numpy, is_planned, is_tensor
+from swiftem.data.foreign import is_planned, is_tensor
 from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, open_units, units_of
@@ -49,7 +49,7 @@ def as_source(
     allow_missing : bool
         Whether NaN in rows is a missing cell, instead of an error.
     client : distributed.Client, optional
-        The client that computes units: those of a Dask collection, or of files. By default collections use
+        The client that computes the units of a Dask collection, or of files. By default collections use
         the current client, and files are read here.
 
     Examples
@@ -64,10 +64,8 @@ def as_source(
         return _units_on(client, data, sample_weight, allow_missing)
     if type(data) is np.ndarray:
         return ArraySource(data, sample_weight, allow_missing=allow_missing)
-    if is_tensor(data):
-        if on_device:
-            return TensorSource(data, sample_weight)
-        return ArraySource(in_numpy(data), sample_weight, allow_missing=allow_missing)
+    if on_device and is_tensor(data):
+        return TensorSource(data, sample_weight)
     if is_planned(data):
         return units_of(data, sample_weight, allow_missing=allow_missing)
     check_not_lazy("data", data)
@@ -105,7 +103,7 @@ def read_problem(model: Model, data: Any, sample_weight: ArrayLike | None = None
     return Problem(model, as_source(data, sample_weight, allow_missing=allows_missing(model)))
 
 
-def _units_on(client: Any, data: Any, sample_weight: Any, allow_missing: bool) -> Source:
+def _units_on(client: Any, data: Any, sample_weight: ArrayLike | None, allow_missing: bool) -> Source:
     """Return data as units that a client computes."""
     if not hasattr(client, "scheduler_info"):
         raise TypeError(f"client must be a distributed.Client or None, got {shown(client)}.")
@@ -124,8 +122,8 @@ def _units_on(client: Any, data: Any, sample_weight: Any, allow_missing: bool) -
     )
 
 
-def is_blocks(data: Any) -> bool:
-    """Tell whether ``data`` makes or holds blocks: functions, iterators, and iterables that are not arrays.
+def is_blocks(data: object) -> bool:
+    """Return whether ``data`` makes or holds blocks: functions, iterators, and iterables that are not arrays.
 
     >>> import numpy as np
     >>> is_blocks(lambda: iter([])), is_blocks(np.zeros(3)), is_blocks([[1.0]])
@@ -133,13 +131,12 @@ def is_blocks(data: Any) -> bool:
     """
     if callable(data) or is_one_shot(data):
         return True
-    is_array_like = isinstance(data, list | tuple) or any(
-        hasattr(data, name) for name in ("__array__", "__len__", "tocsr", "__array_interface__")
-    )
+    # Arrays, tables and sparse matrices of every library can be converted, or have a length.
+    is_array_like = any(hasattr(data, name) for name in ("__len__", "__array__", "tocsr"))
     return isinstance(data, Iterable) and not is_array_like
 
 
-def _is_one_dimensional(values: Any) -> bool:
+def _is_one_dimensional(values: ArrayLike) -> bool:
     try:
         return np.ndim(values) == 1
     except ValueError:  # rows of unequal length

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from swiftem.core.checks import as_numbers, check_finite
+from swiftem.core.checks import as_floats, as_numbers, check_finite
 from swiftem.core.source import Access
 from swiftem.data.stored import Chunk, StoredSource, weighted
 from swiftem.data.weights import check_weights
@@ -21,8 +22,8 @@ ONE_PASS = (
 )
 
 
-def is_one_shot(blocks: Any) -> bool:
-    """Tell whether an object can be iterated only once: generators, ``map``, open files.
+def is_one_shot(blocks: object) -> bool:
+    """Return whether an object can be iterated only once: generators, ``map``, open files.
 
     >>> is_one_shot(iter([1])), is_one_shot([1])
     (True, False)
@@ -72,47 +73,48 @@ class BlockSource(StoredSource):
         if not (callable(blocks) or isinstance(blocks, Iterable)):
             raise TypeError(f"blocks must be a function or an iterable, got {type(blocks).__name__}.")
         self._make = blocks
-        self._width: tuple[int, ...] | None = None
-        self._weighted: bool | None = None
-        kind: np.dtype[Any] = np.dtype(np.float32)
-        self.n, self.total_weight = 0, 0.0
+        self._form: tuple[tuple[int, ...], bool] | None = None
+        self.dtype = np.dtype(np.float32)
         for y, weight in self._checked():
-            kind = np.result_type(kind, y.dtype if y.dtype.kind == "f" else np.float64)
+            self.dtype = np.result_type(self.dtype, y.dtype if y.dtype.kind == "f" else np.float64)
             self.n += len(y)
             self.total_weight += float(len(y)) if weight is None else float(weight.sum())
-        if not self.n:
-            what = "a row of positive weight" if self._weighted else "at least one row"
-            raise ValueError(f"data must have {what}, got blocks with none.")
-        assert self._width is not None
-        self.dtype, self.tail, self.is_weighted = kind, self._width, bool(self._weighted)
+        if self._form is None or not self.n:
+            raise ValueError("data must have at least one row of positive weight, got blocks with none.")
+        self.tail, self.is_weighted = self._form
         self.lay_out()
 
-    def _checked(self) -> Iterator[Chunk]:
-        """Yield the blocks as rows and weights, or raise an error with the block."""
+    def _blocks(self) -> Iterator[tuple[ArrayLike, ArrayLike | None]]:
+        """Yield rows and weights as they are given."""
         made = self._make() if callable(self._make) else self._make
-        if callable(self._make) and not isinstance(made, Iterable):
+        if not isinstance(made, Iterable):
             raise TypeError(f"blocks must return an iterator of blocks, got {type(made).__name__}.")
         for number, block in enumerate(made):
+            if isinstance(block, tuple) and len(block) != 2:
+                raise ValueError(
+                    f"block {number} of data must be rows, or rows and weights, got a tuple of {len(block)}."
+                )
+            yield block if isinstance(block, tuple) else (block, None)
+
+    def _checked(self) -> Iterator[Chunk]:
+        """Yield the blocks with rows of positive weight, or raise an error with the block."""
+        for number, (rows, weights) in enumerate(self._blocks()):
             name = f"block {number} of data"
-            given = isinstance(block, tuple)
-            if given and len(block) != 2:
-                raise ValueError(f"{name} must be rows, or rows and weights, got a tuple of {len(block)}.")
-            y = as_numbers(name, block[0] if given else block, self.allow_missing)
+            y = as_numbers(name, rows, self.allow_missing)
             if y.ndim not in (1, 2) or 0 in y.shape[1:]:
                 raise ValueError(f"{name} must have shape (b,) or (b, d), got {y.shape}.")
-            if self._width is None:
-                self._width, self._weighted = y.shape[1:], given
-            if y.shape[1:] != self._width:
+            weight = None if weights is None else as_floats(f"the weights of {name}", weights)
+            form = y.shape[1:], weight is not None
+            self._form = self._form or form
+            if form[0] != self._form[0]:
                 raise ValueError(
-                    f"{name} must have the columns of the first, {_columns(self._width)}, "
-                    f"got {_columns(y.shape[1:])}."
+                    f"{name} must have rows of shape {self._form[0]}, as the first block, got {form[0]}."
                 )
-            if given != self._weighted:
+            if form[1] != self._form[1]:
                 raise ValueError(f"{name} must have weights if the first has, and none if it has none.")
             check_finite(name, y, self.allow_missing)
             chunk = Chunk(y, None)
-            if given:
-                weight = np.asarray(as_numbers(f"the weights of {name}", block[1]), dtype=np.float64)
+            if weight is not None:
                 if weight.shape != (len(y),):
                     raise ValueError(
                         f"the weights of {name} must have shape ({len(y)},), got {weight.shape}."
@@ -123,13 +125,14 @@ class BlockSource(StoredSource):
                 yield chunk
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
-        return BlockSource(self._without_weights, window=self._window, allow_missing=self.allow_missing)
-
-    def _without_weights(self) -> Iterator[Any]:
-        return (rows for rows, _ in (self._make() if callable(self._make) else self._make))
+        return BlockSource(
+            lambda: (rows for rows, _ in self._blocks()),
+            window=self._window,
+            allow_missing=self.allow_missing,
+        )
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, block by block, large blocks in pieces."""
@@ -146,7 +149,3 @@ class BlockSource(StoredSource):
             if self.is_weighted:
                 digest.update(np.ascontiguousarray(batch.weight).data)
         return digest.hexdigest()
-
-
-def _columns(width: tuple[int, ...]) -> str:
-    return "one number per row" if not width else f"{width[0]} columns"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from swiftem.core.checks import TEXTS, in_columns, shortened
 from swiftem.data.documents.readers.lines import whole_number
@@ -27,6 +28,8 @@ Column = str | int
 """A column by its name, or by its index from 0."""
 INDEX = ("an index", "no name")
 """Reasons of columns that are left out without asking, because tools write row numbers as such columns."""
+DROPPED = "dropped columns"
+T = TypeVar("T")
 
 
 class UnknownColumnError(ValueError):
@@ -75,44 +78,44 @@ class Wanted:
                 raise TypeError(f"{name} must be a sequence of names or numbers, got the string {given!r}.")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The chosen columns.
+class Columns(NamedTuple):
+    """The chosen columns, by their indices in the file.
 
     Attributes
     ----------
     data : tuple of int
-        Indices of the columns that are data, in order.
+        Columns of the data, in order.
     names : tuple of str
         Their names; empty if the table has no names.
-    weights : int or None
-        Index of the column of weights.
+    text : tuple of int
+        Columns of the data that have text.
+    weights, label : int or None
+        The columns of weights and of labels.
     left_out : dict of str to str
         Columns that were not requested by name and cannot be data, with the reason.
-    label : int or None
-        Index of the column of labels.
-    text : dict of int to int
-        Columns of text among the data: their places in ``names``, and their indices.
     """
 
     data: tuple[int, ...]
     names: tuple[str, ...]
+    text: tuple[int, ...]
     weights: int | None
+    label: int | None
     left_out: dict[str, str]
-    label: int | None = None
-    text: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Columns of the data that have numbers."""
+        return tuple(number for number in self.data if number not in self.text)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Indices of all columns of the data, in order."""
-        rest = iter(self.data)
-        count = len(self.data) + len(self.text)
-        return tuple(self.text[place] if place in self.text else next(rest) for place in range(count))
+        """Columns that must be read as numbers, the weights last."""
+        return self.numeric if self.weights is None else (*self.numeric, self.weights)
 
     @property
-    def all(self) -> tuple[int, ...]:
-        """Indices of all columns that must be read as numbers, the weights last."""
-        return self.data if self.weights is None else (*self.data, self.weights)
+    def others(self) -> tuple[int, ...]:
+        """Columns that are read as they are, the labels last."""
+        return self.text if self.label is None else (*self.text, self.label)
 
 
 class Header(NamedTuple):
@@ -146,14 +149,14 @@ class Header(NamedTuple):
         """Return a column's index; a string of digits is an index if no column has that name."""
         width = len(self.unfit)
         if isinstance(column, str):
-            found = [number for number in range(len(self.names)) if self.label(number) == column]
-            if len(found) > 1:
+            places = [number for number in range(len(self.names)) if self.label(number) == column]
+            if len(places) > 1:
                 raise UnknownColumnError(
-                    f"{argument} must name one column, but {self.file} has {len(found)} of name {column!r}.",
+                    f"{argument} must name one column, but {self.file} has {len(places)} of name {column!r}.",
                     argument,
                 )
-            if found:
-                return found[0]
+            if places:
+                return places[0]
             if not (column.isascii() and column.isdigit()):
                 raise UnknownColumnError(self._unknown(column), argument)
             column = whole_number(column)
@@ -165,10 +168,6 @@ class Header(NamedTuple):
                 f"The number of a column of {self.file} {wanted}, got {column} in {argument}.", argument
             )
         return column
-
-    def find_if_given(self, column: Column | None, argument: str) -> int | None:
-        """Return a column's index, or None for None."""
-        return None if column is None else self.find(column, argument)
 
     def _unknown(self, column: str) -> str:
         """Return the sentence for a name that the table does not have."""
@@ -182,7 +181,7 @@ class Header(NamedTuple):
         return f"{self.file} has no column {column!r}: {hint}"
 
 
-def as_label(cell: Any) -> str:
+def as_label(cell: object) -> str:
     """Return a cell of a column of labels as text; whole numbers without a point.
 
     >>> as_label(2.0), as_label(0.25), as_label("red")
@@ -195,19 +194,17 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
     """Return a note on what was left out of each file; if that is the same for all, only for the first.
 
     >>> from pathlib import Path
-    >>> one, two = Columns((0,), ("a",), None, {"b": "text"}), Columns((0,), ("a",), None, {})
+    >>> one, two = (Columns((0,), ("a",), (), None, None, out) for out in ({"b": "text"}, {}))
     >>> left_out_of([Path("1.csv"), Path("2.csv")], [one, one])
     ('Left out of 1.csv: b (text).',)
     >>> left_out_of([Path("1.csv"), Path("2.csv")], [two, one])
     ('Left out of 2.csv: b (text).',)
     """
     left = [chosen.left_out for chosen in choices]
-    noted = left[:1] if all(part == left[0] for part in left) else left
-    return tuple(
-        f"Left out of {file}: {_with_reasons(part)}."
-        for file, part in zip(files, noted, strict=False)
-        if part
-    )
+    if all(part == left[0] for part in left):
+        left = left[:1]
+    pairs = zip(files, left, strict=False)
+    return tuple(f"Left out of {file}: {_with_reasons(part)}." for file, part in pairs if part)
 
 
 def _with_reasons(left_out: dict[str, str]) -> str:
@@ -215,7 +212,7 @@ def _with_reasons(left_out: dict[str, str]) -> str:
 
 
 def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:
-    """Raise ValueError for a file whose columns are not those of the first."""
+    """Raise ValueError for a file with other columns than the first."""
     if tuple(columns) != tuple(others):
         raise ValueError(
             f"{file} must have the columns of {first}, {shortened(columns)}, got {shortened(others)}."
@@ -224,25 +221,30 @@ def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: 
 
 def choose_columns(header: Header, wanted: Wanted) -> Columns:
     """Return the columns of a table that the user's choice selects, or raise an error."""
-    weight = header.find_if_given(wanted.weights, "weights")
-    label = header.find_if_given(wanted.label, "label")
-    response = header.find_if_given(wanted.response, "response")
-    purposes = {header.find(column, "drop"): "dropped columns" for column in wanted.drop}
-    for number, argument, purpose in (
-        (weight, "weights", "the weights"),
-        (label, "label", "the labels"),
-        (response, "response", "the response"),
+    purposes = {header.find(column, "drop"): DROPPED for column in wanted.drop}
+    places: dict[str, int] = {}
+    for argument, column, purpose in (
+        ("weights", wanted.weights, "the weights"),
+        ("label", wanted.label, "the labels"),
+        ("response", wanted.response, "the response"),
     ):
-        if number is None:
+        if column is None:
             continue
-        before = purposes.get(number, "dropped columns")
-        if before != "dropped columns" or (argument == "response" and number in purposes):
+        number = places[argument] = header.find(column, argument)
+        before = purposes.get(number)
+        # Weights and labels may be dropped columns, which are no data either.
+        if before is not None and (before != DROPPED or argument == "response"):
             raise UnknownColumnError(
                 f"{argument} must not be the column of {before}, got {header.label(number)!r}.", argument
             )
         purposes[number] = purpose
-    data, left_out = _data_columns(header, wanted, purposes)
-    if response is not None:
+    left_out: dict[str, str] = {}
+    if wanted.columns is None:
+        data, left_out = _all_columns(header, wanted, purposes)
+    else:
+        data = _named_columns(header, wanted.columns, purposes)
+    if "response" in places:
+        response = places["response"]
         if not header.names and wanted.columns is None and max(data) > response:
             raise UnknownColumnError(
                 f"response must be the last column of {header.file}, which has no names, got {response}: "
@@ -251,38 +253,37 @@ def choose_columns(header: Header, wanted: Wanted) -> Columns:
             )
         data.append(response)
     names = tuple(header.label(number) for number in data)
-    if (twice := _repeated(names)) is not None:
+    if twice := _repeated(names):
         raise ValueError(
-            f"{header.file} must have distinct names for its columns, got {twice!r} twice: rename one."
+            f"{header.file} must have distinct names for its columns, got {twice[0]!r} twice: rename one."
         )
-    text = _text_columns(header, wanted, data)
-    numeric = tuple(number for number in data if number not in text.values())
-    return Columns(numeric, names if header.names else (), weight, left_out, label, text)
+    text: tuple[int, ...] = ()
+    if wanted.text is not None:
+        as_text = {header.find(column, "columns") for column in wanted.text}
+        text = tuple(number for number in data if number in as_text or header.unfit[number] in TEXTS)
+    label = places.get("label")
+    return Columns(tuple(data), names if header.names else (), text, places.get("weights"), label, left_out)
 
 
-def _repeated(values: Iterable[Any]) -> Any:
-    """Return the first value that occurs a second time, or None."""
-    seen: set[Any] = set()
-    return next((value for value in values if value in seen or seen.add(value)), None)  # type: ignore[func-returns-value]
+def _repeated(values: Iterable[T]) -> list[T]:
+    """Return the values that occur more than once."""
+    return [value for value, count in Counter(values).items() if count > 1]
 
 
-def _data_columns(
-    header: Header, wanted: Wanted, purposes: dict[int, str]
-) -> tuple[list[int], dict[str, str]]:
-    """Return the indices of the data's columns, and what is left out with the reason."""
-    if wanted.columns is None:
-        return _all_columns(header, wanted, purposes)
-    data = [header.find(column, "columns") for column in wanted.columns]
+def _named_columns(header: Header, columns: Sequence[Column], purposes: dict[int, str]) -> list[int]:
+    """Return the indices of columns that were requested as data."""
+    data = [header.find(column, "columns") for column in columns]
     if not data:
         raise UnknownColumnError("columns must name at least one column, got none.", "columns")
-    if (twice := _repeated(data)) is not None:
-        raise UnknownColumnError(f"columns must be distinct, got {header.label(twice)!r} twice.", "columns")
+    if twice := _repeated(data):
+        label = header.label(twice[0])
+        raise UnknownColumnError(f"columns must be distinct, got {label!r} twice.", "columns")
     for number in data:
         if number in purposes:
             raise UnknownColumnError(
                 f"columns must not include {purposes[number]}, got {header.label(number)!r}.", "columns"
             )
-    return data, {}
+    return data
 
 
 def _all_columns(
@@ -293,34 +294,18 @@ def _all_columns(
     rest = [number for number in range(len(header.unfit)) if number not in purposes]
     data = [number for number in rest if header.unfit[number] in allowed]
     left_out = {header.label(number): header.unfit[number] for number in rest if number not in data}
-    if not wanted.leave_out:
-        _refuse(header.file, {name: why for name, why in left_out.items() if why not in INDEX})
+    refused = {name: why for name, why in left_out.items() if why not in INDEX}
+    if refused and not wanted.leave_out:
+        has_text = any(why in TEXTS for why in refused.values())
+        instead = (
+            ', or read the table into memory and use Mixture(family="auto") for text' if has_text else ""
+        )
+        raise ValueError(
+            f"{header.file} must have numbers in every column, got {in_columns(refused)}: leave out such "
+            f"columns with open_source(path, drop=[...]), or name the others with columns=[...]{instead}."
+        )
     if not data:
         others = " and ".join(dict.fromkeys(purposes.values()))
         got = _with_reasons(left_out) if left_out else f"none except {others}"
         raise ValueError(f"{header.file} must have a numeric column, got {got}.")
     return data, left_out
-
-
-def _text_columns(header: Header, wanted: Wanted, data: Sequence[int]) -> dict[int, int]:
-    """Return places and indices of the data's columns of text, if text is wanted."""
-    if wanted.text is None:
-        return {}
-    as_text = {header.find(column, "columns") for column in wanted.text}
-    return {
-        place: number
-        for place, number in enumerate(data)
-        if number in as_text or header.unfit[number] in TEXTS
-    }
-
-
-def _refuse(file: Path, left_out: dict[str, str]) -> None:
-    """Raise ValueError for columns that are no numbers."""
-    if not left_out:
-        return
-    has_text = any(why in TEXTS for why in left_out.values())
-    instead = ', or read the table into memory and use Mixture(family="auto") for text' if has_text else ""
-    raise ValueError(
-        f"{file} must have numbers in every column, got {in_columns(left_out)}: leave out such columns with "
-        f"open_source(path, drop=[...]), or name the others with columns=[...]{instead}."
-    )

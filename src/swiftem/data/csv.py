@@ -6,17 +6,14 @@ import codecs
 import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from swiftem.core.checks import shortened
-from swiftem.core.files import file_hash
 from swiftem.core.source import Access
-from swiftem.data.columns import Header
-from swiftem.data.stored import Chunk
-from swiftem.data.table_files import Arrays, TableFile, TableSource
+from swiftem.data.columns import Columns, Header
+from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile, TableSource
 
 __all__ = ["CsvFile", "CsvSource", "number_in"]
 
@@ -92,9 +89,9 @@ class CsvFile(TableFile):
             unfit = [what if name else "no name" for name, what in zip(names, unfit, strict=True)]
         self.header = Header(file, names, unfit)
 
-    def is_missing(self, cell: str) -> bool:
+    def is_missing(self, cell: str | None) -> bool:
         """Return whether a cell marks a missing value."""
-        return cell.strip().lower() in MISSING
+        return cell is None or cell.strip().lower() in MISSING
 
     def notes(self) -> list[str]:
         """Return a remark if the first line is ambiguous."""
@@ -150,37 +147,32 @@ class CsvFile(TableFile):
                 return what
         return "text"
 
-    def batches(
-        self, numbers: Sequence[int], text: Sequence[int] = (), at_once: bool = False, **options: Any
-    ) -> Iterator[Arrays]:
-        """Yield columns of numbers and of text; ``at_once`` reads the whole file first, on all cores."""
+    def read(self, columns: Columns) -> list[ArrowArray]:
+        """Return whole columns of numbers and of text, read on all cores."""
         import pyarrow as pa
-        from pyarrow.csv import open_csv, read_csv
+        from pyarrow.csv import read_csv
 
-        types = {str(number): pa.bool_() if number in self._bools else pa.float64() for number in numbers}
-        types |= {str(number): pa.string() for number in text}
-        reading = {
-            "column_names": [str(number) for number in range(len(self.header.unfit))],
-            "skip_rows": self._skipped,
-            "skip_rows_after_names": int(self._has_header),
-        }
-        if at_once:
-            try:
-                table = read_csv(self._stream(), **self._options(types, reading))
-            except pa.ArrowInvalid:
-                pass  # one thread finds the row
-            else:
-                yield 0, [_trimmed(column.combine_chunks()) for column in table.columns]
-                return
+        try:
+            table = read_csv(self._stream(), **self._options(columns))
+        except pa.ArrowInvalid:  # one thread finds the row
+            return super().read(columns)
+        return [_trimmed(column) for column in table.columns]
+
+    def batches(self, columns: Columns, groups: Sequence[int], rows: int) -> Iterator[ArrowBatch]:
+        """Yield columns of numbers and of text, some blocks of bytes at a time."""
+        import pyarrow as pa
+        from pyarrow.csv import open_csv
+
+        options = self._options(columns, block_size=self._block, use_threads=False)
         first = 0
-        with self._errors_named():
-            reading |= {"block_size": self._block, "use_threads": False}
+        try:
             # Pyarrow's own allocator would not return free memory.
-            pool = pa.system_memory_pool()
-            with open_csv(self._stream(), **self._options(types, reading), memory_pool=pool) as reader:
+            with open_csv(self._stream(), **options, memory_pool=pa.system_memory_pool()) as reader:
                 for batch in reader:
                     yield first, [_trimmed(column) for column in batch.columns]
                     first += batch.num_rows
+        except pa.ArrowException as error:
+            raise self._error(str(error)) from None
 
     def _stream(self) -> Any:
         """Return the open file, with one space between cells if white space delimits them."""
@@ -189,12 +181,22 @@ class CsvFile(TableFile):
         stream = pa.OSFile(str(self._file))
         return pa.TransformInputStream(stream, _squeezer()) if self._delimiter == " " else stream
 
-    def _options(self, types: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of pyarrow's reader for columns of these types."""
+    def _options(self, columns: Columns, **reading: int) -> dict[str, Any]:
+        """Return the options of pyarrow's readers for columns of numbers and of text."""
+        import pyarrow as pa
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
+        types = {
+            str(number): pa.bool_() if number in self._bools else pa.float64() for number in columns.numbers
+        }
+        types |= {str(number): pa.string() for number in columns.others}
         return {
-            "read_options": ReadOptions(**reading),
+            "read_options": ReadOptions(
+                column_names=[str(number) for number in range(len(self.header.unfit))],
+                skip_rows=self._skipped,
+                skip_rows_after_names=int(self._has_header),
+                **reading,
+            ),
             "parse_options": ParseOptions(
                 delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=_skip_empty
             ),
@@ -208,32 +210,22 @@ class CsvFile(TableFile):
             ),
         }
 
-    @contextmanager
-    def _errors_named(self) -> Iterator[None]:
-        """Convert errors of pyarrow into one sentence with the file and the row."""
-        import pyarrow as pa
-
-        try:
-            yield
-        except pa.ArrowException as error:
-            raise self._error(str(error)) from None
-
     def _error(self, reason: str) -> ValueError:
         """Return the error for what pyarrow says."""
         match = re.match(f"{BAD_CELL}|{BAD_WIDTH}|{BAD_TEXT}", reason, re.DOTALL)
         if match is None:
             said = reason.splitlines()[0][:200].rstrip(".")
             return ValueError(f"{self._file} must be a table in CSV, got something else ({said}).")
-        found = match.groupdict()
+        parts = match.groupdict()
         row = re.search(r"Row #(\d+)", reason)
         where = f"row {int(row[1]) - 1 - self._skipped - self._has_header} (from 0)" if row else "some row"
-        if found["width"]:
-            width, cells = (f"{n} cell{'s' * (n != '1')}" for n in (found["width"], found["cells"]))
+        if parts["width"]:
+            width, cells = (f"{n} cell{'s' * (n != '1')}" for n in (parts["width"], parts["cells"]))
             return ValueError(f"{self._file} must have {width} in every row, got {cells} in {where}.")
-        if found["cell"] is None:
+        if parts["cell"] is None:
             return self._not_text(f"other bytes in {where}")
-        cell = found["cell"] if len(found["cell"]) <= 40 else found["cell"][:37] + "..."
-        column = self.header.label(int(found["column"]))
+        cell = parts["cell"] if len(parts["cell"]) <= 40 else parts["cell"][:37] + "..."
+        column = self.header.label(int(parts["column"]))
         return ValueError(
             f"{self._file} must have a number in every cell, got {cell!r} in column {column!r}, {where}: "
             "correct it, or omit the column."
@@ -246,7 +238,7 @@ class CsvFile(TableFile):
 class CsvSource(TableSource):
     r"""The rows of one or several CSV files, read in order on demand.
 
-    Lines have no fixed length, so that row i cannot be found without reading those before it: em, sem and
+    Lines have no fixed length, so that row i needs all lines before it: em, sem and
     sem-vr work, the latter two in the order of the files, shuffled within a window. The constructor reads
     the files once, to count and check the rows.
 
@@ -254,7 +246,7 @@ class CsvSource(TableSource):
     ----------
     files : path or sequence of paths
         With the same columns; their layout is found as in :func:`swiftem.data.read_table`.
-    columns, weight, drop, window, allow_missing
+    columns, weight, drop, window, allow_missing, leave_out
         As in :func:`swiftem.data.open_source`.
 
     Examples
@@ -272,21 +264,6 @@ class CsvSource(TableSource):
     access: ClassVar[Access] = "sequential"
     reading: int = 32 * 10**6
     table: ClassVar[type[TableFile]] = CsvFile
-
-    def _survey(self) -> None:
-        self.count()
-        self._check_any()
-        self.lay_out()
-
-    def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield all rows in order."""
-        for number in range(len(self._files)):
-            yield from self._samples(number)
-
-    def fingerprint(self) -> str:
-        """Return a hash of the files, the choice of columns and the window; it reads all files."""
-        what = self._choices[0].data, self._choices[0].weights, int(self.layout.edges[1])
-        return file_hash(f"csv{what}", self._files)
 
 
 def number_in(cell: str, decimal: str = ".") -> float | None:
@@ -332,14 +309,14 @@ def _skip_empty(row: Any) -> str:
     return "error" if row.text.strip() else "skip"
 
 
-def _trimmed(array: Any) -> Any:
+def _trimmed(array: ArrowArray) -> ArrowArray:
     """Return an Arrow array without white space around text."""
     from pyarrow import compute, types
 
     return compute.utf8_trim_whitespace(array) if types.is_string(array.type) else array
 
 
-def _squeezer() -> Callable[[Any], bytes]:
+def _squeezer() -> Callable[[bytes], bytes]:
     r"""Return a function that replaces white space between cells by one space, block by block.
 
     >>> squeeze = _squeezer()
@@ -348,7 +325,7 @@ def _squeezer() -> Callable[[Any], bytes]:
     """
     is_start, pending = True, b""
 
-    def squeeze(block: Any) -> bytes:
+    def squeeze(block: bytes) -> bytes:
         nonlocal is_start, pending
         text = re.sub(rb"[ \t]+", b" ", pending + bytes(block))
         text = re.sub(rb" ?([\r\n]) ?", rb"\1", text)

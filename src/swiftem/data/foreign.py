@@ -25,16 +25,15 @@ DEVICE_KERNELS = "torch:"
 """Kernels of a device are called this, and the name of the device: "torch:cuda:0"."""
 
 
-def is_planned(data: Any) -> bool:
-    """Tell whether ``data`` is a Dask collection, or a list of Delayed objects.
+def is_planned(data: object) -> bool:
+    """Return whether ``data`` is a Dask collection, or a list of Delayed objects.
 
     >>> import numpy as np
     >>> is_planned(np.zeros(3)), is_planned([])
     (False, False)
     """
-    if isinstance(data, list | tuple):
-        return len(data) > 0 and all(hasattr(type(part), "__dask_graph__") for part in data)
-    return hasattr(type(data), "__dask_graph__")
+    parts = data if isinstance(data, list | tuple) else [data]
+    return len(parts) > 0 and all(hasattr(type(part), "__dask_graph__") for part in parts)
 
 
 def counts_of_tensor(data: Any) -> Any:
@@ -53,21 +52,21 @@ def counts_of_tensor(data: Any) -> Any:
     ).tocsr()
 
 
-def like(data: Any, found: Any) -> Any:
-    """Return an array, or a tensor on that device, in the library and on the device of a tensor ``data``.
+def like(data: Any, result: Any) -> Any:
+    """Return an array or a tensor in the library and on the device of ``data``, if these are a tensor.
 
     >>> import numpy as np
     >>> like([[1.0]], np.zeros(2))
     array([0., 0.])
     """
     if not is_tensor(data):
-        return found
-    if hasattr(data, "detach"):
-        tensor = found if is_tensor(found) else torch_of("a tensor").from_numpy(found)
+        return result
+    if hasattr(data, "detach"):  # of PyTorch
+        tensor = result if is_tensor(result) else torch_of("a tensor").from_numpy(result)
         return tensor.to(data.device)
     library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
-    namespace = getattr(data, "__array_namespace__", lambda: library)
-    return namespace().from_dlpack(found) if is_tensor(found) else namespace().asarray(found)
+    namespace = getattr(data, "__array_namespace__", lambda: library)()
+    return namespace.from_dlpack(result) if is_tensor(result) else namespace.asarray(result)
 
 
 def kernels_of(device: str, data: Any = None) -> str | None:
@@ -89,8 +88,8 @@ def kernels_of(device: str, data: Any = None) -> str | None:
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|torch:cpu|cuda(:\d+)?", device):
         raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got {shown(device)}.")
     if device == "auto":
-        kind, number = data.__dlpack_device__() if is_tensor(data) else (0, 0)
-        if int(kind) != CUDA:
+        device_type, number = data.__dlpack_device__() if is_tensor(data) else (0, 0)
+        if int(device_type) != CUDA:
             return None
         device = f"cuda:{number}"
     if device == "cpu":

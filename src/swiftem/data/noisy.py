@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index
 from swiftem.data.stored import Chunk, StoredSource
@@ -19,7 +17,7 @@ STEP, FIRST, SECOND = (
 """Constants of SplitMix64 (Steele, Lea and Flood 2014)."""
 
 
-def with_noise(y: NDArray[Any], unit: Array, index: Index) -> NDArray[Any]:
+def with_noise(y: np.ndarray, unit: Array, index: Index) -> np.ndarray:
     """Return rows plus uniform noise as wide as the unit of each column.
 
     The noise of a cell is a function of its row's index and its column alone, so that rows have the same
@@ -43,7 +41,7 @@ def with_noise(y: NDArray[Any], unit: Array, index: Index) -> NDArray[Any]:
     columns = np.flatnonzero(unit)
     if not len(columns):
         return y
-    found = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
+    noisy = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
     with np.errstate(over="ignore"):  # words wrap around
         place = np.asarray(index).astype(np.uint64)[:, None] * np.uint64(len(unit)) + columns.astype(
             np.uint64
@@ -52,8 +50,8 @@ def with_noise(y: NDArray[Any], unit: Array, index: Index) -> NDArray[Any]:
         word = (word ^ (word >> np.uint64(30))) * FIRST
         word = (word ^ (word >> np.uint64(27))) * SECOND
         word ^= word >> np.uint64(31)
-    found[:, columns] += unit[columns] * ((word >> np.uint64(11)) * 2.0**-53 - 0.5)
-    return found
+    noisy[:, columns] += unit[columns] * ((word >> np.uint64(11)) * 2.0**-53 - 0.5)
+    return noisy
 
 
 class NoisySource(StoredSource):

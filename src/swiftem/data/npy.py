@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Reader
 from swiftem.core.types import Array, Index
 from swiftem.data.columns import Column, Header, Wanted, choose_columns
-from swiftem.data.finite import first_bad_cell, not_finite
 from swiftem.data.stored import Chunk, StoredSource, weighted
-from swiftem.data.weights import bad_weights, checked_weights, read_sample_weight
+from swiftem.data.table_files import as_list, first_bad_cell, not_finite
+from swiftem.data.weights import checked_weights, first_bad_weight, read_sample_weight
 
 __all__ = [
     "NpyHeader",
     "NpySource",
-    "as_doubles",
     "check_cells",
+    "is_small",
     "npy_columns",
     "open_npy",
     "read_npy_header",
@@ -35,8 +35,6 @@ BLOCK_BYTES = 128 * 2**10
 WINDOW_BLOCKS, FILE_BLOCKS = 128, 4096
 """Minimum number of blocks of a window and of a file, if there are enough rows: with more blocks, sorted rows
 matter less. A large window of few blocks does not help (``benchmarks/sorted_draws.py``)."""
-MOST_AXES = 10
-"""Maximum length of a shape in a message."""
 READERS = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
@@ -91,13 +89,13 @@ class NpySource(StoredSource):
         allow_missing: bool = False,
     ) -> None:
         super().__init__(window, allow_missing)
-        self._files = list(files) if isinstance(files, list | tuple) else [files]
+        self._files = as_list(files)
         if not self._files:
             raise ValueError("data must be at least one file, got none.")
         opened = [_open(part, number) for number, part in enumerate(self._files)]
         self._labels, self._arrays = [label for label, _ in opened], [array for _, array in opened]
         self._choose(Wanted(columns, weight, drop))
-        self._starts = np.concatenate([[0], np.cumsum([len(array) for array in self._arrays])])
+        self._starts = np.cumsum([0, *map(len, self._arrays)])
         self.n = int(self._starts[-1])
         self.total_weight = float(self.n)
         if sample_weight is not None and self._weight_column is not None:
@@ -111,6 +109,8 @@ class NpySource(StoredSource):
         self._end = np.append(self._begin[1:], self.n)
         self._are_checked = False
         self.lay_out(self._weigh() if self.is_weighted else self._end - self._begin)
+        # Rows can be read by index from the memory map if none is left out.
+        self._is_whole = self.n == int(self._starts[-1])
 
     def _choose(self, wanted: Wanted) -> None:
         """Choose the columns, which are the same in all files, and the precision of the samples."""
@@ -118,16 +118,15 @@ class NpySource(StoredSource):
         for label, array in zip(self._labels, self._arrays, strict=True):
             if array.shape[1:] != first.shape[1:]:
                 raise ValueError(
-                    f"{label} must have the columns of {self._labels[0]}, {_width(first)}, "
-                    f"got {_width(array)}."
+                    f"{label} must have rows of shape {first.shape[1:]}, as {self._labels[0]}, "
+                    f"got {array.shape[1:]}."
                 )
         header = npy_columns(Path(self._labels[0]), first)
         chosen = choose_columns(header, wanted)
         is_whole = chosen.data == tuple(range(len(header.unfit)))
         self._columns = None if is_whole else list(chosen.data)
-        self._weight_column, self.numbers = chosen.weights, chosen.numbers
-        small = all(array.dtype in (np.float32, np.float16) for array in self._arrays)
-        self.dtype = np.dtype(np.float32 if small else np.float64)
+        self._weight_column, self.numbers = chosen.weights, chosen.data
+        self.dtype = np.dtype(np.float32 if all(map(is_small, self._arrays)) else np.float64)
         self.tail = () if first.ndim == 1 else (len(chosen.data),)
 
     def _weigh(self) -> Index:
@@ -135,7 +134,7 @@ class NpySource(StoredSource):
         lengths = np.empty(len(self._begin), dtype=np.intp)
         self.total_weight = 0.0
         for number, (start, stop) in enumerate(zip(self._begin.tolist(), self._end.tolist(), strict=True)):
-            weight = self._weight_of(start, stop)
+            weight = self._weight_of(self._raw_rows(slice(start, stop)), np.arange(start, stop))
             lengths[number] = np.count_nonzero(weight)
             self.total_weight += float(weight.sum())
         self.n = int(lengths.sum())
@@ -144,18 +143,22 @@ class NpySource(StoredSource):
         self._begin, self._end = self._begin[lengths > 0], self._end[lengths > 0]
         return lengths[lengths > 0]
 
-    def _weight_of(self, start: int, stop: int) -> Array:
+    def _weight_of(self, raw: np.ndarray, index: Index) -> Array:
+        """Return the weights of rows of the files, which have these indices."""
         if self._weights is not None:
-            return self._weights[start:stop]
-        weight = as_doubles(self._raw_rows(start, stop)[:, self._weight_column])
-        bad = bad_weights(weight)
-        if len(bad):
-            label, row = self._locate(start + int(bad[0]))
-            checked_weights(Path(label), weight[bad[:1]], row)
+            return self._weights[index]
+        if self._weight_column is None:
+            return np.ones(len(index))
+        with np.errstate(over="ignore", invalid="ignore"):  # long doubles may become infinite
+            weight = raw[:, self._weight_column].astype(np.float64)
+        bad = first_bad_weight(weight)
+        if bad is not None:
+            label, row = self._locate(int(index[bad[0]]))
+            checked_weights(label, weight[bad[0] :], row)
         return weight
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
         return NpySource(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
@@ -165,30 +168,20 @@ class NpySource(StoredSource):
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self._labels[number], row - int(self._starts[number])
 
-    def _raw_rows(self, start: int, stop: int) -> NDArray[Any]:
+    def _raw_rows(self, index: Index | slice) -> np.ndarray:
         """Return rows of the files unchanged, (., all columns) or (.,)."""
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        pieces = []
-        while start < stop:
-            offset = int(self._starts[first])
-            pieces.append(self._arrays[first][start - offset : stop - offset])
-            start += len(pieces[-1])
-            first += 1
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-    def _raw_rows_at(self, index: Index) -> NDArray[Any]:
-        """Return rows of the files by index, unchanged."""
         if len(self._arrays) == 1:
             return np.asarray(self._arrays[0][index])
-        of_array = np.searchsorted(self._starts, index, side="right") - 1
-        dtype = np.result_type(*(array.dtype for array in self._arrays))
-        raw = np.empty((len(index), *self._arrays[0].shape[1:]), dtype=dtype)
-        for number in np.unique(of_array):
-            here = of_array == number
+        if isinstance(index, slice):
+            index = np.arange(index.start, index.stop)
+        file = np.searchsorted(self._starts, index, side="right") - 1
+        raw = np.empty((len(index), *self._arrays[0].shape[1:]), dtype=np.result_type(*self._arrays))
+        for number in np.unique(file):
+            here = file == number
             raw[here] = self._arrays[number][index[here] - self._starts[number]]
         return raw
 
-    def _samples(self, raw: NDArray[Any], index: Index | range) -> NDArray[Any]:
+    def _samples(self, raw: np.ndarray, index: Index) -> np.ndarray:
         """Return rows of the files, which have these indices, as samples in a new array."""
         chosen = raw if self._columns is None else raw[:, self._columns]
         is_own = chosen.base is None and chosen.flags.owndata  # not a view of the file
@@ -196,17 +189,16 @@ class NpySource(StoredSource):
             y = np.array(chosen, dtype=self.dtype, order="C", copy=None if is_own else True)
             if self._are_checked or np.isfinite(y.sum(dtype=np.float64)):
                 return y
-        bad = first_bad_cell(y.reshape(len(y), -1), self.allow_missing)
-        if bad is not None:
-            label, row = self._locate(int(index[bad[0]]))
-            column = bad[1] if self._columns is None else self._columns[bad[1]]
-            raise _bad_cell(label, y.reshape(len(y), -1)[bad], row, column)
+        columns = self._columns or range(prod(y.shape[1:]))
+        locate = lambda row: self._locate(int(index[row]))  # noqa: E731
+        check_cells(y.reshape(len(y), -1), columns, self.allow_missing, locate)
         return y
 
     def _rows(self, start: int, stop: int) -> Chunk:
         """Return rows of the files as samples, in new arrays; those without weight are left out."""
-        y = self._samples(self._raw_rows(start, stop), range(start, stop))
-        return weighted(y, self._weight_of(start, stop)) if self.is_weighted else Chunk(y, None)
+        raw, index = self._raw_rows(slice(start, stop)), np.arange(start, stop)
+        y = self._samples(raw, index)
+        return weighted(y, self._weight_of(raw, index)) if self.is_weighted else Chunk(y, None)
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, ``rows`` rows of the files at a time."""
@@ -219,11 +211,6 @@ class NpySource(StoredSource):
         """Return the rows of a block."""
         return self._rows(int(self._begin[number]), int(self._end[number]))
 
-    @property
-    def _is_whole(self) -> bool:
-        """Whether no row is left out, so that rows can be read by index from the memory map."""
-        return self.n == int(self._starts[-1])
-
     def reader(self) -> Reader:
         """Return a reader of rows by index: it relies on the page cache if no row is left out."""
         return self if self._is_whole else super().reader()
@@ -233,14 +220,8 @@ class NpySource(StoredSource):
         if not self._is_whole:
             return super().take(index)
         index = np.asarray(index)
-        raw = self._raw_rows_at(index)
-        y = self._samples(raw, index)
-        weight = np.ones(len(index))
-        if self._weights is not None:
-            weight = self._weights[index]
-        elif self._weight_column is not None:
-            weight = as_doubles(raw[:, self._weight_column])
-        return Batch(y, weight, index)
+        raw = self._raw_rows(index)
+        return Batch(self._samples(raw, index), self._weight_of(raw, index), index)
 
     def fingerprint(self) -> str:
         """Return a hash of the rows, the weights and the layout; it reads all rows."""
@@ -248,7 +229,7 @@ class NpySource(StoredSource):
         return fingerprint(f"npy{columns}", *self._arrays, self._weights)
 
 
-def _open(part: Any, number: int) -> tuple[str, NDArray[Any]]:
+def _open(part: Any, number: int) -> tuple[str, np.ndarray]:
     """Return the name of the array in messages, and the array."""
     if isinstance(part, str | os.PathLike):
         return str(part), open_npy(Path(part))
@@ -257,30 +238,46 @@ def _open(part: Any, number: int) -> tuple[str, NDArray[Any]]:
     label = f"array {number}" if number else "data"
     if isinstance(part, np.memmap) and part.filename:
         label = str(part.filename)
-    if part.dtype.kind not in "biuf":
-        raise TypeError(f"{label} must hold real numbers, got dtype {part.dtype}.")
-    if part.ndim not in (1, 2) or part.size == 0:
-        raise ValueError(f"{label} must have shape (n,) or (n, d) and at least one row, got {part.shape}.")
+    _check_rows(label, part.dtype, part.shape)
     return label, np.asarray(part)
 
 
-def _width(array: NDArray[Any]) -> str:
-    width = 1 if array.ndim == 1 else array.shape[1]
-    return "1 column" if width == 1 else f"{width} columns"
+def _check_rows(label: Path | str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """Raise ValueError for an array that is not rows of numbers."""
+    if dtype.kind not in "biuf":
+        raise ValueError(f"{label} must hold real numbers, got dtype {dtype}.")
+    if len(shape) not in (1, 2):
+        raise ValueError(f"{label} must hold an array of shape (n,) or (n, d), got {len(shape)} axes.")
+    if 0 in shape:
+        raise ValueError(f"{label} must have at least one row and one column, got shape {shape}.")
 
 
-def _bad_cell(file: Any, value: Any, row: int, column: int) -> ValueError:
-    return not_finite(file, value, f"in row {row}, column {column} (both from 0)")
+def check_cells(
+    values: np.ndarray,
+    columns: Sequence[int],
+    allow_missing: bool,
+    locate: Callable[[int], tuple[Path | str, int]],
+) -> None:
+    """Raise ValueError for the first cell that is not finite.
 
-
-def check_cells(file: Path, values: NDArray[Any], columns: Sequence[int], allow_missing: bool) -> None:
-    """Raise ValueError for the first cell that is not finite; ``columns`` are the columns' indices."""
+    Parameters
+    ----------
+    values : ndarray, shape (b, d)
+        Rows.
+    columns : sequence of int
+        Indices of their columns in the file.
+    allow_missing : bool
+        Whether NaN is no error.
+    locate : callable
+        Returns the file of a row, and its index there.
+    """
     bad = first_bad_cell(values, allow_missing)
     if bad is not None:
-        raise _bad_cell(file, values[bad], bad[0], columns[bad[1]])
+        file, row = locate(bad[0])
+        raise not_finite(file, values[bad], f"in row {row}, column {columns[bad[1]]} (both from 0)")
 
 
-def npy_columns(file: Path, array: NDArray[Any]) -> Header:
+def npy_columns(file: Path, array: np.ndarray) -> Header:
     """Return the columns of an array, which have no names."""
     return Header(file, (), [""] * (1 if array.ndim == 1 else array.shape[1]))
 
@@ -289,7 +286,7 @@ class NpyHeader(NamedTuple):
     """Description of an array: ``shape``, ``dtype``, Fortran order, and the offset of the data."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     fortran: bool
     offset: int
 
@@ -336,29 +333,21 @@ def read_npy_header(stream: BinaryIO, file: Path, what: str = "a file of numpy.s
     return NpyHeader(shape, dtype, fortran, stream.tell())
 
 
-def open_npy(file: Path) -> NDArray[Any]:
+def open_npy(file: Path) -> np.ndarray:
     """Return the array (n,) or (n, d) of numbers in a file, memory-mapped, or raise an error."""
     with file.open("rb") as stream:
         header = read_npy_header(stream, file)
-    shape, dtype = header.shape, header.dtype
-    if dtype.kind not in "biuf":
-        raise ValueError(f"{file} must hold real numbers, got dtype {dtype}.")
-    if len(shape) not in (1, 2):
-        got = shape if len(shape) < MOST_AXES else f"{len(shape)} axes"
-        raise ValueError(f"{file} must hold an array of shape (n,) or (n, d), got {got}.")
-    if 0 in shape:
-        raise ValueError(f"{file} must have at least one row and one column, got shape {shape}.")
+    _check_rows(file, header.dtype, header.shape)
     size = max(0, file.stat().st_size - header.offset)
     if header.n_bytes > size:
         raise ValueError(
-            f"{file} must have {header.n_bytes:,} bytes of numbers, as many as its shape {shape} needs, got "
-            f"{size:,}: it is damaged."
+            f"{file} must have {header.n_bytes:,} bytes of numbers, as many as its shape {header.shape} "
+            f"needs, got {size:,}: it is damaged."
         )
     order: Literal["F", "C"] = "F" if header.fortran else "C"
-    return np.memmap(file, dtype, mode="r", offset=header.offset, shape=shape, order=order)
+    return np.memmap(file, header.dtype, mode="r", offset=header.offset, shape=header.shape, order=order)
 
 
-def as_doubles(array: NDArray[Any]) -> Array:
-    """Return numbers in float64; larger ones become infinite, without a warning."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(np.float64)
+def is_small(array: np.ndarray) -> bool:
+    """Return whether float32 holds the numbers of an array exactly."""
+    return array.dtype.kind == "f" and array.dtype.itemsize <= 4

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from swiftem.data.csv import CsvSource
 from swiftem.data.npy import NpySource
 from swiftem.data.parquet import ParquetSource
 from swiftem.data.stored import StoredSource
-from swiftem.data.table_files import TableSource
+from swiftem.data.table_files import TableSource, as_list
 
 __all__ = [
     "ENDINGS",
@@ -38,16 +39,14 @@ SOURCES: dict[str, type[NpySource] | type[TableSource]] = {
 ENDINGS = tuple(SOURCES)
 
 
-def are_paths(data: Any) -> bool:
-    """Tell whether ``data`` is a path or a list of paths.
+def are_paths(data: object) -> bool:
+    """Return whether ``data`` is a path or a list of paths.
 
     >>> are_paths("rows.npy"), are_paths(["a.csv", "b.csv"]), are_paths([1.0]), are_paths([])
     (True, True, False, False)
     """
-    if isinstance(data, str | os.PathLike):
-        return True
-    is_some = isinstance(data, list | tuple) and len(data) > 0
-    return is_some and all(isinstance(part, str | os.PathLike) for part in data)
+    parts = data if isinstance(data, list | tuple) else [data]
+    return len(parts) > 0 and all(isinstance(part, str | os.PathLike) for part in parts)
 
 
 def open_source(
@@ -111,25 +110,22 @@ def open_source(
     """
     Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
     if isinstance(path, np.ndarray):
-        return NpySource(path, columns, weight, drop=drop, window=window)
+        return NpySource(path, columns, weight, drop=drop, window=window, allow_missing=allow_missing)
     if not are_paths(path):
         what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
         raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
-    files = [
-        file for part in (path if isinstance(path, list | tuple) else [path]) for file in table_files(part)
-    ]
-    kinds = [find_table(file)[1] for file in files]
-    for file, kind in zip(files, kinds, strict=True):
-        if kind is not kinds[0]:
+    files = [file for part in as_list(path) for file in table_files(part)]
+    formats = [find_table(file)[1] for file in files]
+    for file, other in zip(files, formats, strict=True):
+        if other is not formats[0]:
             raise ValueError(
                 f"{file} must have the format of {files[0]}: all files of a fit have one format."
             )
-    options: dict[str, Any] = {"drop": drop, "window": window, "allow_missing": allow_missing}
-    if kinds[0] is not NpySource:
-        options["leave_out"] = leave_out
-    name = files[0] if len(files) == 1 else Path(f"{files[0]} or another of {len(files)} files")
+    one = formats[0]
+    make = one if issubclass(one, NpySource) else partial(one, leave_out=leave_out)
+    name = files[0] if len(files) == 1 else f"{files[0]} or another of {len(files)} files"
     with system_errors_named(name):
-        return kinds[0](files, columns, weight, **options)
+        return make(files, columns, weight, drop=drop, window=window, allow_missing=allow_missing)
 
 
 def table_files(path: str | os.PathLike[str]) -> list[Path]:
@@ -137,16 +133,16 @@ def table_files(path: str | os.PathLike[str]) -> list[Path]:
     file = Path(path)
     if not file.is_dir():
         return [file]
-    found = sorted(part for part in file.iterdir() if part.is_file() and part.suffix.lower() in ENDINGS)
-    if not found:
+    tables = sorted(part for part in file.iterdir() if part.is_file() and is_table(part))
+    if not tables:
         raise ValueError(
             f"{file} must have a file that ends in {', '.join(ENDINGS)}, got a folder with none."
         )
-    return found
+    return tables
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a name has the extension of a table.
+    """Return whether a name has the extension of a table.
 
     >>> is_table("flowers.CSV"), is_table("flowers.model")
     (True, False)
@@ -162,8 +158,9 @@ def find_table(path: str | os.PathLike[str]) -> tuple[Path, type[NpySource] | ty
     if file.is_dir():
         raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
     if not file.exists():
-        close = _close_to(file)
-        instead = f": did you mean {close}?" if close else "."
+        names = [part.name for part in file.parent.glob("*") if is_table(part)]
+        close = get_close_matches(file.name, names, n=1, cutoff=0.8)
+        instead = f": did you mean {file.with_name(close[0])}?" if close else "."
         raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
     ending = file.suffix.lower()
     if ending not in ENDINGS:
@@ -173,18 +170,8 @@ def find_table(path: str | os.PathLike[str]) -> tuple[Path, type[NpySource] | ty
     return file, SOURCES[ending]
 
 
-def _close_to(file: Path) -> str:
-    """Return the table with a name similar to that of a missing file, if there is one."""
-    try:
-        names = [part.name for part in file.parent.iterdir() if is_table(part)]
-    except OSError:
-        return ""
-    found = get_close_matches(file.name, names, n=1, cutoff=0.8)
-    return str(file.with_name(found[0])) if found else ""
-
-
 @contextmanager
-def system_errors_named(file: Path) -> Iterator[None]:
+def system_errors_named(file: Path | str) -> Iterator[None]:
     """Add the file's name to errors of the system."""
     try:
         yield

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.source import Source
 from swiftem.core.types import Array
@@ -18,7 +17,7 @@ BLOCKS = 64
 """Blocks converted at a time if samples do not have the kernels' type."""
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: np.ndarray) -> np.ndarray:
     """Return a read-only view: kernels are compiled for such arrays only.
 
     Numba would compile them again for a writable array.
@@ -31,7 +30,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def plain(y: NDArray[Any]) -> NDArray[Any]:
+def plain(y: np.ndarray) -> np.ndarray:
     """Return samples in the kernels' form: (b, d), in C order, read-only, float32 or float64.
 
     Others are converted: each kind of array would be one more kernel to compile.
@@ -58,7 +57,7 @@ class Part(NamedTuple):
     """Consecutive samples: the index of the first, ``y`` (b, d), and ``weight`` (b,) or (0,) for ones."""
 
     first: int
-    y: NDArray[Any]
+    y: np.ndarray
     weight: Array
 
     @property

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
-from swiftem.core.source import Source
+from swiftem.core.source import Reader, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.parts import NONE, read_only
 
-__all__ = ["Drawn", "Repeated", "Samples", "Whole"]
+__all__ = ["Drawn", "Samples", "samples_of"]
 
 
 class Drawn(NamedTuple):
@@ -26,89 +27,81 @@ class Drawn(NamedTuple):
     memory : ndarray, shape (u, R), or None
         Their memory.
     numbers : ndarray of int, shape (u,), or None
-        Their sample indices, or None if ``y`` and ``memory`` are those of all samples.
+        Their sample indices, or None if ``y`` and ``memory`` hold all samples.
     """
 
-    y: NDArray[Any]
+    y: np.ndarray
     weight: Array
     index: tuple[Index, ...]  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
-    memory: Any
+    memory: np.ndarray | None
     numbers: Index | None
 
 
+@dataclass
 class Samples:
     """Provides compiled loops with the samples of a stretch: all samples of an array, else the drawn ones.
 
     The drawn ones are read into an array, with their memory. Thus arrays and files share one set of kernels,
-    and a memory in a file is accessed in order.
+    and a memory in a file is accessed in order. :func:`samples_of` makes them from a source.
 
-    Parameters
+    Attributes
     ----------
-    source : Source
-        The data.
-    dtype : dtype, optional
-        Type to convert samples to; by default they are not converted.
+    y, weight : ndarray, shape (n, ...) and (n,) or (0,)
+        All samples and their weights, read-only, if they are in memory.
+    reader : Reader or None
+        Reads samples by index if they are not in memory.
+    is_weighted : bool
+        Whether what it reads has weights.
+    dtype : dtype or None
+        Type to convert what it reads to; None for its own.
+    most_rows : int or None
+        Largest number of samples that a stretch may read.
     """
 
-    def __init__(self, source: Source, dtype: Any = None, streams: int = 1) -> None:
-        self._dtype = dtype
-        self._reader: Any = None
-        self.most_rows: int | None = None
-        rows = source.rows_in_memory
-        if rows is None:
-            assert source.layout is not None, "samples that are not in memory have a layout"
-            self._reader, self._is_weighted = source.reader(), source.is_weighted
-            self._reader.serve(streams)
-            self.most_rows = source.layout.window_rows
-        else:
-            y = rows.reshape(source.n, -1)
-            self.y = read_only(np.require(y, dtype, ["C", "A"]))
-            self.weight = NONE
-            if source.weight is not None:
-                self.weight = read_only(np.require(source.weight, np.float64, ["C", "A"]))
+    y: np.ndarray
+    weight: Array
+    reader: Reader | None = None
+    is_weighted: bool = False
+    dtype: DTypeLike | None = None
+    most_rows: int | None = None
 
     def stop(self, start: int, stop: int, batch_size: int) -> int:
         """Return where a stretch from ``start`` must stop: its samples must fit into a window."""
         return stop if self.most_rows is None else min(stop, start + max(1, self.most_rows // batch_size))
 
-    def drawn(self, index: tuple[Index, ...], memory: Any = None) -> Drawn:
+    def drawn(self, index: tuple[Index, ...], memory: np.ndarray | None = None) -> Drawn:
         """Return the samples of ``index``, an array (iterations, b) per stream."""
-        if self._reader is None:
+        if self.reader is None:
             return Drawn(self.y, self.weight, index, memory, None)
-        flat = np.concatenate([part.ravel() for part in index])
-        numbers = flat
-        place = np.arange(len(flat))
+        numbers = np.concatenate([part.ravel() for part in index])
+        place = np.arange(len(numbers))
         if memory is not None:  # a sample that is drawn twice has one row
-            numbers, place = np.unique(flat, return_inverse=True)
-        batch = self._reader.take(numbers)
-        y = read_only(np.require(batch.y.reshape(len(numbers), -1), self._dtype, ["C", "A"]))
+            numbers, place = np.unique(numbers, return_inverse=True)
+        batch = self.reader.take(numbers)
+        y = read_only(np.require(batch.y.reshape(len(numbers), -1), self.dtype, ["C", "A"]))
         edges = np.cumsum([part.size for part in index])[:-1]
         local = tuple(
             np.ascontiguousarray(here.reshape(part.shape), dtype=np.intp)
             for here, part in zip(np.split(place, edges), index, strict=True)
         )
-        remembered = None if memory is None else memory[numbers]
-        weight = read_only(batch.weight) if self._is_weighted else NONE
-        return Drawn(y, weight, local, remembered, numbers)
+        weight = read_only(batch.weight) if self.is_weighted else NONE
+        return Drawn(y, weight, local, None if memory is None else memory[numbers], numbers)
 
     @staticmethod
-    def remember(drawn: Drawn, memory: Any) -> None:
+    def remember(drawn: Drawn, memory: np.ndarray | None) -> None:
         """Write the changed rows back to the memory."""
         if drawn.numbers is not None and memory is not None:
             memory[drawn.numbers] = drawn.memory
 
 
-class Whole(Samples):
-    """Samples in memory, in the given arrays: ``y`` (n, ...) and ``weight`` (n,) or (0,)."""
-
-    def __init__(self, y: NDArray[Any], weight: Array) -> None:
-        self.y, self.weight = read_only(y), read_only(weight)
-        self._reader, self.most_rows = None, None
-
-
-class Repeated(Samples):
-    """Tokens of large counts, of which only the drawn ones are in memory."""
-
-    def __init__(self, source: Any, dtype: Any) -> None:
-        self._reader, self._dtype, self.most_rows = source, dtype, 1 << 16
-        self._is_weighted = source.entries()[3] is not None
+def samples_of(source: Source, dtype: DTypeLike | None = None, streams: int = 1) -> Samples:
+    """Return the samples of a source for a number of streams of draws; ``dtype`` converts them."""
+    if source.rows_in_memory is None:
+        assert source.layout is not None, "samples that are not in memory have a layout"
+        reader = source.reader()
+        reader.serve(streams)
+        return Samples(NONE, NONE, reader, source.is_weighted, dtype, source.layout.window_rows)
+    y = read_only(np.require(source.rows_in_memory.reshape(source.n, -1), dtype, ["C", "A"]))
+    if source.weight is None:
+        return Samples(y, NONE)
+    return Samples(y, read_only(np.require(source.weight, np.float64, ["C", "A"])))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_int
 from swiftem.core.source import Batch, Layout, Reader, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.reading import RowReader, read_ahead
+from swiftem.data.reading import read_ahead
 
-__all__ = ["Chunk", "Layout", "StoredSource", "rechunk", "weighted"]
+__all__ = ["Chunk", "StoredSource", "rechunk", "weighted"]
 
 WINDOW_BYTES = 16 * 2**20
 """Default size of a window, within which draws are shuffled."""
@@ -28,7 +29,7 @@ INDICES = 8 * 65_536 * 8
 class Chunk(NamedTuple):
     """Consecutive rows: ``y`` (b, d) or (b,) and ``weight`` (b,), None if there are no weights."""
 
-    y: NDArray[Any]
+    y: np.ndarray
     weight: Array | None
 
     def part(self, start: int, stop: int) -> Chunk:
@@ -36,8 +37,8 @@ class Chunk(NamedTuple):
         return Chunk(self.y[start:stop], None if self.weight is None else self.weight[start:stop])
 
 
-def weighted(y: NDArray[Any], weight: Array) -> Chunk:
-    """Return samples with their weights, without those of weight zero.
+def weighted(y: np.ndarray, weight: Array) -> Chunk:
+    """Return samples with their weights, without samples of weight zero.
 
     >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
     Chunk(y=array([2.]), weight=array([3.]))
@@ -60,7 +61,7 @@ class StoredSource(Source):
 
     n: int = 0
     total_weight: float = 0.0
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     tail: tuple[int, ...]
     layout: Layout
     is_weighted: bool = False
@@ -76,14 +77,14 @@ class StoredSource(Source):
 
     @abstractmethod
     def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield all samples in order, about ``rows`` at a time; those of weight zero are left out."""
+        """Yield all samples in order, about ``rows`` at a time; those without weight are left out."""
 
     def block(self, number: int) -> Chunk:
         """Return the samples of block ``number`` of the layout; for random access only."""
         raise NotImplementedError
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all samples, including those of weight zero, without weights."""
+        """Return a source of all samples, also of weight zero, without weights."""
         return self
 
     @property
@@ -133,23 +134,83 @@ class StoredSource(Source):
         """
         return RowReader(self).take(np.asarray(index), once=True)
 
-    def count(self) -> None:
-        """Set the number of samples and the sum of their weights, by one pass."""
-        for y, weight in self.chunks(4096):
-            self.n += len(y)
-            self.total_weight += float(len(y)) if weight is None else float(weight.sum())
-
-    def lay_out(self, lengths: Any = None) -> None:
+    def lay_out(self, lengths: Sequence[int] | Index | None = None) -> None:
         """Set the layout of draws: blocks of these lengths in random order; without any, rows in order."""
         wanted = self._window or max(1, WINDOW_BYTES // self.row_bytes)
         if lengths is None:
             edges = np.append(np.arange(0, self.n, wanted), self.n)
             self.layout = Layout(edges, 1, in_order=True)
             return
-        edges = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))]).astype(np.intp)
+        edges = np.append(0, np.cumsum(lengths, dtype=np.intp))
         mean = max(1.0, edges[-1] / (len(edges) - 1))
         per_window = min(max(1, ceil(wanted / mean)), len(edges) - 1)
         self.layout = Layout(edges, per_window, in_order=False)
+
+
+class RowReader:
+    """Reads samples by index, and keeps the blocks of the current windows: two for each stream of draws.
+
+    If data can only be read in order, a block is a window, and an earlier one is found by reading from the
+    beginning, as in a new epoch.
+
+    Parameters
+    ----------
+    source : StoredSource
+        The samples.
+    """
+
+    def __init__(self, source: StoredSource) -> None:
+        self._source, self._layout = source, source.layout
+        self._cache: OrderedDict[int, Chunk] = OrderedDict()
+        self._in_order: Iterator[tuple[int, Batch]] = iter(())
+        self.serve(1)
+
+    def serve(self, streams: int) -> None:
+        """Prepare for this number of streams of draws."""
+        self._most_blocks = 2 * max(1, streams) * (1 if self._layout.in_order else self._layout.per_window)
+
+    def take(self, index: Index, once: bool = False) -> Batch:
+        """Return the samples with these indices; ``once``: blocks are not kept."""
+        source, edges = self._source, self._layout.edges
+        y = np.empty((len(index), *source.tail), dtype=source.dtype)
+        weight = np.ones(len(index))
+        if len(index) and (index.min() < 0 or index.max() >= source.n):
+            raise IndexError(f"index must be from 0 to {source.n - 1}, got {index.min()} to {index.max()}.")
+        blocks = np.searchsorted(edges, index, side="right") - 1
+        order = np.argsort(blocks, kind="stable")
+        first = np.flatnonzero(np.diff(blocks[order], prepend=-1))
+        for start, stop in pairwise([*first, len(order)]):
+            here = order[start:stop]
+            number = int(blocks[here[0]])
+            chunk = self._block(number, 1 if once else self._most_blocks)
+            y[here] = chunk.y[index[here] - edges[number]]
+            if chunk.weight is not None:
+                weight[here] = chunk.weight[index[here] - edges[number]]
+        return Batch(y, weight, index)
+
+    def _block(self, number: int, most: int) -> Chunk:
+        """Return a block, from the cache of at most ``most`` blocks if it is there."""
+        chunk = self._cache.get(number)
+        if chunk is None:
+            chunk = self._read_on(number) if self._layout.in_order else self._source.block(number)
+            while len(self._cache) >= most:
+                self._cache.popitem(last=False)
+            self._cache[number] = chunk
+        self._cache.move_to_end(number)
+        return chunk
+
+    def _read_on(self, number: int) -> Chunk:
+        """Return block ``number`` of data in order: by reading further, or from the beginning."""
+        for is_again in (False, True):
+            if is_again:
+                self._in_order = enumerate(self._source.blocks(int(self._layout.edges[1])))
+            for place, batch in self._in_order:
+                if place == number:
+                    return Chunk(batch.y, batch.weight)
+                if place > number:
+                    break
+        start = self._layout.edges[number]
+        raise ValueError(f"data must be the same in every pass, but row {start} is missing.")
 
 
 def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swiftem.core.files import file_hash
 from swiftem.data.columns import (
     Column,
     Columns,
@@ -19,81 +22,135 @@ from swiftem.data.columns import (
     choose_columns,
     left_out_of,
 )
-from swiftem.data.finite import first_bad_cell, not_finite
-from swiftem.data.stored import Chunk, StoredSource, weighted
+from swiftem.data.stored import Chunk, StoredSource, rechunk, weighted
 from swiftem.data.weights import checked_weights
 
-__all__ = ["Arrays", "TableFile", "TableSource"]
+__all__ = [
+    "MISSING_ADVICE",
+    "ArrowArray",
+    "ArrowBatch",
+    "TableFile",
+    "TableSource",
+    "as_list",
+    "first_bad_cell",
+    "not_finite",
+]
 
-Arrays = tuple[int, list[Any]]
-"""The index of the first row of a batch, and an Arrow array for each of its columns."""
+ArrowArray: TypeAlias = Any
+"""A pyarrow.Array or pyarrow.ChunkedArray; pyarrow has no types."""
+ArrowBatch = tuple[int, list[ArrowArray]]
+"""The index of the first row, and an array for each column."""
+ROWS = 65_536
+"""Rows read at a time if all of them are needed."""
+CELLS = 1 << 20
+"""Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
+MISSING_ADVICE = "fill in such rows, or skip them (read_table has skip_missing=True)"
+
+
+def as_list(files: Any) -> list[Any]:
+    """Return several files, or one, as a list."""
+    return list(files) if isinstance(files, list | tuple) else [files]
+
+
+def first_bad_cell(values: np.ndarray, allow_missing: bool = False) -> tuple[int, int] | None:
+    """Return row and column of the first NaN or infinity, or None; with ``allow_missing`` of an infinity.
+
+    >>> import numpy as np
+    >>> first_bad_cell(np.array([[0.0, 1.0], [2.0, np.nan]]))
+    (1, 1)
+    """
+    if values.dtype.kind != "f":
+        return None
+    rows = max(1, CELLS // max(1, values.shape[1]))
+    for start in range(0, len(values), rows):
+        here = values[start : start + rows]
+        bad = np.isinf(here) if allow_missing else ~np.isfinite(here)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            return start + int(row), int(column)
+    return None
+
+
+def not_finite(file: Path | str, value: float, where: str) -> ValueError:
+    """Return the error for a cell of a file that is missing (NaN) or infinite.
+
+    >>> not_finite("a.csv", np.inf, "in row 3")
+    ValueError('a.csv must hold finite numbers, got an infinity in row 3: remove or replace such rows.')
+    """
+    if np.isinf(value):
+        return ValueError(
+            f"{file} must hold finite numbers, got an infinity {where}: remove or replace such rows."
+        )
+    return ValueError(f"{file} must hold finite numbers, got a missing value {where}: {MISSING_ADVICE}.")
 
 
 class TableFile(ABC):
     """A table in a file: its columns, and its rows as Arrow arrays."""
 
     header: Header
+    groups: Sequence[int | None] = (None,)
+    """Numbers of rows of the parts that can be read on their own; None if rows must be counted."""
+    small: frozenset[int] = frozenset()
+    """Columns whose numbers float32 holds exactly."""
 
     @abstractmethod
     def __init__(self, file: Path) -> None:
         """Read the names and types of the columns."""
 
     @abstractmethod
-    def batches(self, numbers: Sequence[int], text: Sequence[int] = (), **options: Any) -> Iterator[Arrays]:
-        """Yield columns of numbers, and further columns, of consecutive rows."""
+    def batches(self, columns: Columns, groups: Sequence[int], rows: int) -> Iterator[ArrowBatch]:
+        """Yield columns of numbers and others of some groups, about ``rows`` rows at a time."""
 
-    def dtype(self, columns: Sequence[int]) -> np.dtype[Any]:
-        """Return float32 if it holds all numbers of these columns, else float64."""
-        return np.dtype(np.float64)
+    def read(self, columns: Columns) -> list[ArrowArray]:
+        """Return whole columns of numbers and others."""
+        import pyarrow as pa
+
+        batches = [arrays for _, arrays in self.batches(columns, range(len(self.groups)), ROWS)]
+        return [pa.chunked_array(parts) for parts in zip(*batches, strict=True)]
+
+    def check(self, columns: Columns) -> None:  # noqa: B027  # nothing to check by default
+        """Raise ValueError if columns have no numbers, or groups are too large to be read."""
 
     def notes(self) -> list[str]:
         """Return remarks on how the file is read."""
         return []
 
-    def is_missing(self, cell: Any) -> bool:
+    def is_missing(self, cell: str | None) -> bool:
         """Return whether a cell of text is a missing value."""
         return cell is None
 
-    def chunk(self, batch: Arrays, columns: Columns, dtype: np.dtype[Any], allow_missing: bool) -> Chunk:
+    def chunk(
+        self, first: int, arrays: Sequence[ArrowArray], columns: Columns, dtype: np.dtype, allow_missing: bool
+    ) -> Chunk:
         """Return the data and weights of a batch, or raise ValueError for a cell that is not finite."""
-        first, arrays = batch
-        y = np.empty((len(arrays[0]), len(columns.data)), dtype=dtype)
-        for place, number in enumerate(columns.data):
-            y[:, place] = self._numbers(arrays[place], number, first, allow_missing)
-        if columns.weights is None:
-            return Chunk(y, None)
-        weight = self._numbers(arrays[len(columns.data)], columns.weights, first, allow_missing)
-        return Chunk(y, weight.astype(np.float64))
-
-    def _numbers(self, array: Any, number: int, first: int, allow_missing: bool) -> NDArray[Any]:
-        """Return an Arrow array of a column as numbers; missing values are NaN, or an error."""
-        if str(array.type) == "bool":
-            array = array.cast("uint8")
-        row, value = None, None
-        if array.null_count and not allow_missing:
-            row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-        else:
+        y = np.empty((len(arrays[0]), len(columns.numeric)), dtype=dtype)
+        weight = None
+        for place, (array, number) in enumerate(zip(arrays, columns.numbers, strict=False)):
+            if str(array.type) == "bool":
+                array = array.cast("uint8")
             values = np.asarray(array.to_numpy(zero_copy_only=False))
             bad = first_bad_cell(values[:, None], allow_missing)
-            if bad is None:
-                return values
-            row, value = bad[0], values[bad[0]]
-        where = f"in column {self.header.label(number)!r}, row {first + row} (from 0)"
-        raise not_finite(self.header.file, value, where)
+            if bad is not None:
+                where = f"in column {self.header.label(number)!r}, row {first + bad[0]} (from 0)"
+                raise not_finite(self.header.file, values[bad[0]], where)
+            if place < y.shape[1]:
+                y[:, place] = values
+            else:
+                weight = values.astype(np.float64)
+        return Chunk(y, weight)
 
 
 class TableSource(StoredSource):
     """Base class of sources that are tables in files with the same columns.
 
-    A subclass names the class of its files, and implements :meth:`_survey`, which sets ``n``,
-    ``total_weight`` and the layout.
+    A subclass names the class of its files. Groups of rows are the blocks of draws if access is random.
     """
 
     table: ClassVar[type[TableFile]]
 
     def __init__(
         self,
-        files: Any,
+        files: str | PathLike[str] | Sequence[str | PathLike[str]],
         columns: Sequence[Column] | None = None,
         weight: Column | None = None,
         *,
@@ -104,7 +161,7 @@ class TableSource(StoredSource):
     ) -> None:
         super().__init__(window, allow_missing)
         wanted = Wanted(columns, weight, drop, leave_out=leave_out)
-        self._files = [Path(file) for file in (files if isinstance(files, list | tuple) else [files])]
+        self._files = [Path(file) for file in as_list(files)]
         self._tables = [self.table(file) for file in self._files]
         self._choices = [choose_columns(table.header, wanted) for table in self._tables]
         parts = list(zip(self._tables, self._choices, strict=True))
@@ -112,34 +169,74 @@ class TableSource(StoredSource):
         for file, others in zip(self._files, labels, strict=True):
             check_same_columns(self._files[0], labels[0], file, others)
         chosen = self._choices[0]
-        self.names, self.numbers = chosen.names, chosen.numbers
+        self.names, self.numbers = chosen.names, chosen.data
         self.notes = left_out_of(self._files, self._choices)
         self.tail, self.is_weighted = (len(chosen.data),), chosen.weights is not None
-        self.dtype = np.result_type(*(table.dtype(choice.data) for table, choice in parts))
-        self._survey()
-
-    @abstractmethod
-    def _survey(self) -> None:
-        """Count the rows, sum the weights, and set the layout of blocks."""
-
-    def _check_any(self) -> None:
-        """Raise ValueError if there is no sample."""
+        is_small = all(table.small.issuperset(choice.data) for table, choice in parts)
+        self.dtype = np.dtype(np.float32 if is_small else np.float64)
+        lengths = []
+        #: For each group with samples its file and its number there.
+        self._groups: list[tuple[int, int]] = []
+        for file_number, (table, choice) in enumerate(parts):
+            table.check(choice)
+            for group in range(len(table.groups)):
+                rows, total = self._measure(file_number, group)
+                self.total_weight += total
+                if rows:
+                    lengths.append(rows)
+                    self._groups.append((file_number, group))
+        self.n = sum(lengths)
         if not self.n:
             what = "a positive weight, got only zeros" if self.is_weighted else "at least one row, got none"
             raise ValueError(f"{self._files[0]} must have {what}.")
+        self.lay_out(lengths if self.access == "random" else None)
+
+    def _measure(self, file: int, group: int) -> tuple[int, float]:
+        """Return the number of samples of a group, and the sum of their weights."""
+        rows = self._tables[file].groups[group]
+        if rows is not None and not self.is_weighted:
+            return rows, float(rows)
+        # Rows that must be counted are read as a whole, and thereby checked.
+        columns = self._choices[file] if rows is None else self._choices[file]._replace(data=())
+        count, total = 0, 0.0
+        for y, weight in self._samples(file, [group], columns=columns):
+            count += len(y)
+            total += float(len(y)) if weight is None else float(weight.sum())
+        return count, total
+
+    def _samples(
+        self, file: int, groups: Sequence[int], rows: int = ROWS, columns: Columns | None = None
+    ) -> Iterator[Chunk]:
+        """Yield rows of some groups of a file as samples; rows of weight zero are left out."""
+        table, chosen = self._tables[file], columns or self._choices[file]
+        for first, arrays in table.batches(chosen, groups, rows):
+            y, weight = table.chunk(first, arrays, chosen, self.dtype, self.allow_missing)
+            if weight is None:
+                yield Chunk(y, None)
+            else:
+                yield weighted(y, checked_weights(self._files[file], weight, first))
 
     def unweighted(self) -> StoredSource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
         return type(self)(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
 
-    def _samples(self, number: int, columns: Columns | None = None, **options: Any) -> Iterator[Chunk]:
-        """Yield rows of file ``number`` as samples; those of weight zero are left out."""
-        table, choice = self._tables[number], columns or self._choices[number]
-        for batch in table.batches(choice.all, **options):
-            y, weight = table.chunk(batch, choice, self.dtype, self.allow_missing)
-            if weight is None:
-                yield Chunk(y, None)
-            else:
-                yield weighted(y, checked_weights(self._files[number], weight, batch[0]))
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield all rows in order, about ``rows`` at a time."""
+        for file, groups in groupby(self._groups, itemgetter(0)):
+            yield from self._samples(file, [group for _, group in groups], rows)
+
+    def block(self, number: int) -> Chunk:
+        """Return the rows of a group."""
+        file, group = self._groups[number]
+        rows = int(self.layout.edges[number + 1] - self.layout.edges[number])
+        chunks = list(rechunk(self._samples(file, [group], self.chunk_rows), rows))
+        if len(chunks) != 1 or len(chunks[0].y) != rows:
+            raise ValueError(f"{self._files[file]} must be the same in every pass, got other rows.")
+        return chunks[0]
+
+    def fingerprint(self) -> str:
+        """Return a hash of the files, the choice of columns and the layout; it reads all files."""
+        what = self.numbers, self._choices[0].weights, self.layout.per_window, int(self.layout.edges[1])
+        return file_hash(f"{type(self).__name__}{what}", self._files)

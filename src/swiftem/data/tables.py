@@ -7,18 +7,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
-from swiftem.data.columns import Column, Header, Wanted, as_label, choose_columns, left_out_of
-from swiftem.data.finite import MISSING_ADVICE
-from swiftem.data.npy import NpySource, as_doubles, check_cells, npy_columns, open_npy
+from swiftem.core.types import Array, Index
+from swiftem.data.columns import Column, Columns, Header, Wanted, as_label, choose_columns, left_out_of
+from swiftem.data.npy import NpySource, check_cells, is_small, npy_columns, open_npy
 from swiftem.data.open_source import find_table, system_errors_named
-from swiftem.data.stored import Chunk
-from swiftem.data.table_files import TableFile
+from swiftem.data.table_files import MISSING_ADVICE, TableFile
 from swiftem.data.weights import checked_weights
 
 __all__ = ["Table", "read_cells", "read_names", "read_places", "read_table"]
@@ -54,25 +50,25 @@ class Table:
         Indices of the d columns in the file, from 0.
     """
 
-    values: NDArray[Any]
+    values: np.ndarray
     names: tuple[str, ...] = ()
     weights: Array | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    labels: NDArray[Any] | None = None
-    rows: NDArray[np.intp] | None = None
-    texts: dict[int, NDArray[Any]] = field(default_factory=dict)
+    labels: np.ndarray | None = None
+    rows: Index | None = None
+    texts: dict[int, np.ndarray] = field(default_factory=dict)
     numbers: tuple[int, ...] = ()
 
     @property
-    def cells(self) -> NDArray[Any]:
+    def cells(self) -> np.ndarray:
         """Numbers and text, (n, d): the values if there is no text, else an array of objects."""
         if not self.texts:
             return self.values
-        found = self.values.astype(object)
-        for place, cells in self.texts.items():
-            found[:, place] = cells
-        return found
+        cells = self.values.astype(object)
+        for place, column in self.texts.items():
+            cells[:, place] = column
+        return cells
 
 
 def read_table(
@@ -146,13 +142,13 @@ def read_table(
     (('length', 'width'), {'kind': 'text'})
     """
     wanted = Wanted(columns, weights, drop, label, response, text)
-    file, kind = find_table(path)
+    file, source = find_table(path)
     may_miss = skip_missing or allow_missing
     with system_errors_named(file):
-        if issubclass(kind, NpySource):
+        if issubclass(source, NpySource):
             table = _read_npy(file, wanted, may_miss)
         else:
-            table = _read_arrow(kind.table(file), wanted, may_miss)
+            table = _read_arrow(source.table(file), wanted, may_miss)
     if skip_missing:
         table = _without_missing(file, table)
     if table.weights is not None and not checked_weights(file, table.weights).any():
@@ -169,55 +165,47 @@ def _read_npy(file: Path, wanted: Wanted, allow_missing: bool) -> Table:
     chosen = choose_columns(npy_columns(file, array), wanted)
     if chosen.text:
         raise ValueError(f"{file} must have columns of text, got an array of numbers.")
-    is_whole = chosen.data == tuple(range(array.shape[1]))
+    is_whole = chosen.numbers == tuple(range(array.shape[1]))
     # In rows, as a file with these columns alone: sums of columns would round otherwise.
-    values = array if is_whole else np.ascontiguousarray(array[:, chosen.data])
-    is_small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+    values = array if is_whole else np.ascontiguousarray(array[:, chosen.numbers])
     with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow: reported below
-        values = np.asarray(values, dtype=np.float32 if is_small else np.float64)
-    check_cells(file, values, chosen.data, allow_missing)
+        values = np.asarray(values, dtype=np.float32 if is_small(values) else np.float64)
+    check_cells(values, chosen.numbers, allow_missing, lambda row: (file, row))
     weights = labels = None
     if chosen.weights is not None:
-        weights = as_doubles(array[:, chosen.weights])
-        check_cells(file, weights[:, None], [chosen.weights], allow_missing)
+        values, weights = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.float64)
     if chosen.label is not None:
         labels = np.array([as_label(cell) for cell in array[:, chosen.label].tolist()], dtype=object)
-    return Table(values, (), weights, labels=labels, numbers=chosen.numbers)
+    return Table(values, (), weights, labels=labels, numbers=chosen.data)
 
 
 def _read_arrow(table: TableFile, wanted: Wanted, allow_missing: bool) -> Table:
     """Return columns of a CSV or Parquet file."""
-    header = table.header
-    chosen = choose_columns(header, wanted)
-    further = [*chosen.text.values(), *([] if chosen.label is None else [chosen.label])]
-    chunks: list[Chunk] = []
-    cells: list[list[Any]] = [[] for _ in further]
-    for batch in table.batches(chosen.all, further, at_once=True):
-        chunks.append(table.chunk(batch, chosen, table.dtype(chosen.data), allow_missing))
-        for column, array in zip(cells, batch[1][len(chosen.all) :], strict=True):
-            column += array.to_pylist()
-    values = np.concatenate([chunk.y for chunk in chunks])
-    weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
+    chosen = choose_columns(table.header, wanted)
+    arrays = table.read(chosen)
+    dtype = np.dtype(np.float32 if table.small.issuperset(chosen.numeric) else np.float64)
+    values, weights = table.chunk(0, arrays, chosen, dtype, allow_missing)
+    cells = [array.to_pylist() for array in arrays[len(chosen.numbers) :]]
     labels = None
     if chosen.label is not None:
         labels = np.array(["" if cell is None else as_label(cell) for cell in cells.pop()], dtype=object)
     texts = {
-        place: _text(table, number, column, allow_missing)
-        for (place, number), column in zip(chosen.text.items(), cells, strict=True)
+        chosen.data.index(number): _text(table, number, column, allow_missing)
+        for number, column in zip(chosen.text, cells, strict=True)
     }
     return Table(
         _with_text(values, texts) if texts else values,
         chosen.names,
-        np.concatenate(weights) if weights else None,
+        weights,
         chosen.left_out,
-        (*table.notes(), *left_out_of([header.file], [chosen])),
+        (*table.notes(), *left_out_of([table.header.file], [chosen])),
         labels,
         texts=texts,
-        numbers=chosen.numbers,
+        numbers=chosen.data,
     )
 
 
-def _text(table: TableFile, number: int, cells: list[Any], allow_missing: bool) -> NDArray[Any]:
+def _text(table: TableFile, number: int, cells: list[str | None], allow_missing: bool) -> np.ndarray:
     """Return the cells of a column as text, None if they are missing."""
     text = [None if table.is_missing(cell) else as_label(cell) for cell in cells]
     if None in text and not allow_missing:
@@ -228,7 +216,7 @@ def _text(table: TableFile, number: int, cells: list[Any], allow_missing: bool) 
     return np.array(text, dtype=object)
 
 
-def _with_text(numbers: NDArray[Any], texts: dict[int, NDArray[Any]]) -> NDArray[Any]:
+def _with_text(numbers: np.ndarray, texts: dict[int, np.ndarray]) -> np.ndarray:
     """Return numbers with further columns at the places of text: zeros, and NaN if a cell is missing."""
     values = np.zeros((len(numbers), numbers.shape[1] + len(texts)))
     values[:, [place for place in range(values.shape[1]) if place not in texts]] = numbers
@@ -259,31 +247,31 @@ def _without_missing(file: Path, table: Table) -> Table:
     )
 
 
-def read_cells(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+def read_cells(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Return all columns of a table with names, unchanged: text of CSV files, values of Parquet files.
 
     Missing cells are an empty text, or None. It is empty for tables without names.
     """
-    file, kind = find_table(path)
-    if issubclass(kind, NpySource):
+    file, source = find_table(path)
+    if issubclass(source, NpySource):
         return {}
     with system_errors_named(file):
-        table = kind.table(file)
-        names = [str(name) for name in table.header.names]
-        cells: list[list[Any]] = [[] for _ in names]
-        for _, arrays in table.batches((), range(len(names)), at_once=True) if names else ():
-            for column, array in zip(cells, arrays, strict=True):
-                column += array.to_pylist()
-    return {name: np.array(column, dtype=object) for name, column in zip(names, cells, strict=True)}
+        table = source.table(file)
+        names = table.header.names
+        every = tuple(range(len(names)))
+        columns = table.read(Columns(every, (), every, None, None, {})) if names else []
+    return {
+        name: np.array(column.to_pylist(), dtype=object) for name, column in zip(names, columns, strict=True)
+    }
 
 
 def _read_header(path: str | os.PathLike[str]) -> Header:
     """Return the columns of a table, numeric or not."""
-    file, kind = find_table(path)
+    file, source = find_table(path)
     with system_errors_named(file):
-        if issubclass(kind, NpySource):
-            return npy_columns(file, open_npy(file))
-        return kind.table(file).header
+        return (
+            npy_columns(file, open_npy(file)) if issubclass(source, NpySource) else source.table(file).header
+        )
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem.core.checks import check_dense
-from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.data.foreign import torch_of
@@ -36,7 +34,7 @@ class TensorSource(ArraySource):
     def __init__(self, tensor: Any, sample_weight: ArrayLike | None = None) -> None:
         torch = torch_of("a tensor")
         check_dense(tensor)
-        rows = torch.from_dlpack(tensor.detach() if hasattr(tensor, "detach") else tensor)
+        rows = tensor.detach() if isinstance(tensor, torch.Tensor) else torch.from_dlpack(tensor)
         if rows.ndim != 2 or not rows.numel():
             raise ValueError(
                 f"data must have shape (n, d) with at least one row and one column, got {tuple(rows.shape)}."
@@ -64,7 +62,7 @@ class TensorSource(ArraySource):
         self.largest = largest
 
     def unweighted(self) -> ArraySource:
-        """Return a source of all rows, including those of weight zero, without weights."""
+        """Return a source of all rows, also of weight zero, without weights."""
         return self if self._weight is None else TensorSource(self._all)
 
     @property
@@ -73,38 +71,26 @@ class TensorSource(ArraySource):
         return tuple(self.tensor.shape[1:])
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """No names of columns."""
-        return ()
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """Precision of the rows."""
         return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
 
     @cached_property
-    def y(self) -> NDArray[Any]:  # type: ignore[override]
+    def y(self) -> np.ndarray:  # type: ignore[override]
         """All rows, copied to the CPU's memory."""
-        copied: NDArray[Any] = self.tensor.cpu().numpy()
-        return copied
+        return self._rows(slice(None))
 
     @property
     def n(self) -> int:
         """Number of samples."""
         return len(self.tensor)
 
-    def take(self, index: Index) -> Batch:
-        """Return a copy of the rows with these indices."""
-        index = np.asarray(index)
-        places = torch_of("a tensor").from_numpy(np.ascontiguousarray(index))
-        chosen = self.tensor[places.to(self.tensor.device)]
-        return Batch(chosen.cpu().numpy(), self._weights(index), index)
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield copies of all rows in order, at most ``rows`` at a time."""
-        for start in range(0, self.n, rows):
-            index = np.arange(start, min(start + rows, self.n))
-            yield Batch(self.tensor[start : start + rows].cpu().numpy(), self._weights(index), index)
+    def _rows(self, which: Index | slice) -> np.ndarray:
+        """Return a copy of some rows."""
+        if isinstance(which, np.ndarray):
+            which = torch_of("a tensor").from_numpy(np.ascontiguousarray(which)).to(self.tensor.device)
+        copied: np.ndarray = self.tensor[which].cpu().numpy()
+        return copied
 
     def bytes_needed(self, streams: int, threads: int) -> int:
         """Return 0: the rows stay on their device."""
@@ -122,5 +108,5 @@ class TensorSource(ArraySource):
                 total += away.sum(dim=0)
             else:
                 total += torch.from_numpy(self._weight[start : start + rows]).to(tensor.device) @ away
-        found: Array = (origin + total / self.total_weight).cpu().numpy()
-        return found
+        mean: Array = (origin + total / self.total_weight).cpu().numpy()
+        return mean

@@ -7,46 +7,40 @@ variance, but seeded draws would depend on the weights.
 
 from __future__ import annotations
 
-from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem.core.checks import as_floats
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 
 __all__ = [
-    "bad_weights",
     "check_weights",
     "checked_weights",
+    "extent_of",
+    "first_bad_weight",
     "read_sample_weight",
-    "wanted_of_weight",
 ]
 
 LEAST, MOST = 1e-100, 1e100
 """Range of positive weights, so that squares, sums and products with counts are finite."""
+RANGE = f"zero or from {LEAST:g} to {MOST:g}"
 
 
-def wanted_of_weight(value: float) -> str:
-    """Return what a weight must be if ``value`` is invalid, else an empty text.
+def first_bad_weight(weight: Array) -> tuple[int, str] | None:
+    """Return the position of the first invalid weight, and what it must be; None if there is none.
 
-    >>> wanted_of_weight(-1.0), wanted_of_weight(1e308), wanted_of_weight(2.0)
-    ('not negative', 'zero or from 1e-100 to 1e+100', '')
+    >>> first_bad_weight(np.array([2.0, -1.0])), first_bad_weight(np.array([1e308]))
+    ((1, 'not negative'), (0, 'zero or from 1e-100 to 1e+100'))
     """
-    if not isfinite(value):
-        return "finite"
-    if value < 0.0:
-        return "not negative"
-    if value and not LEAST <= value <= MOST:
-        return f"zero or from {LEAST:g} to {MOST:g}"
-    return ""
-
-
-def bad_weights(weight: NDArray[Any]) -> Index:
-    """Return the indices (k,) of invalid weights: :func:`wanted_of_weight` says why."""
-    return np.flatnonzero(~((weight == 0.0) | ((weight >= LEAST) & (weight <= MOST))))
+    bad = np.flatnonzero(~((weight == 0.0) | ((weight >= LEAST) & (weight <= MOST))))
+    if not len(bad):
+        return None
+    value = weight[bad[0]]
+    if not np.isfinite(value):
+        return int(bad[0]), "finite"
+    return int(bad[0]), "not negative" if value < 0.0 else RANGE
 
 
 def check_weights(name: str, weight: Array, one: str = "position", many: str = "weights") -> None:
@@ -54,23 +48,22 @@ def check_weights(name: str, weight: Array, one: str = "position", many: str = "
 
     Extreme numbers have infinite sums, or squares that are zero.
     """
-    bad = bad_weights(weight)
-    if len(bad):
-        value = float(weight[bad[0]])
-        wanted = "not be negative" if value < 0.0 else f"be {wanted_of_weight(value)}"
-        advice = f": divide all {many} by one number" if value > 0.0 and isfinite(value) else ""
-        raise ValueError(f"{name} must {wanted}, got {value:g} at {one} {bad[0]}{advice}.")
+    bad = first_bad_weight(weight)
+    if bad is not None:
+        place, wanted = bad
+        must = "must not be negative" if wanted == "not negative" else f"must be {wanted}"
+        advice = f": divide all {many} by one number" if wanted == RANGE else ""
+        raise ValueError(f"{name} {must}, got {weight[place]:g} at {one} {place}{advice}.")
 
 
-def checked_weights(file: Path, values: Any, start: int = 0) -> Array:
-    """Return a column of weights as float64; errors name file and row, counted from ``start``."""
-    weight = np.asarray(values, dtype=np.float64)
-    bad = bad_weights(weight)
-    if len(bad):
-        value = float(weight[bad[0]])
+def checked_weights(file: Path | str, weight: Array, start: int = 0) -> Array:
+    """Return a column of weights; errors name file and row, counted from ``start``."""
+    bad = first_bad_weight(weight)
+    if bad is not None:
+        place, wanted = bad
         raise ValueError(
-            f"{file} must have weights that are {wanted_of_weight(value)}, got {value:g} "
-            f"in row {start + bad[0]} (from 0)."
+            f"{file} must have weights that are {wanted}, got {weight[place]:g} in row {start + place} "
+            "(from 0)."
         )
     return weight
 

@@ -16,7 +16,8 @@ from swiftem.core.compute import Compute
 from swiftem.core.method import Update, declared
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.samples import Drawn, Whole
+from swiftem.data.parts import read_only
+from swiftem.data.samples import Drawn, Samples
 from swiftem.functions.model import BoundFunctions, ExponentialFamilyModel, FunctionModel, is_finite
 from swiftem.kernels.loop import CompiledLoop
 
@@ -70,7 +71,7 @@ class FunctionsLoop(CompiledLoop):
         assert isinstance(source, ArraySource)
         y = np.require(source.y, requirements="A")
         weight = np.empty(0) if source.weight is None else np.ascontiguousarray(source.weight)
-        super().__init__(task, update, Whole(y.reshape(len(y), -1), weight))
+        super().__init__(task, update, Samples(read_only(y.reshape(len(y), -1)), read_only(weight)))
         self._compiled, self._length = compiled, max(1, self.FIRST // b)
         self._batch = np.empty((b, *y.shape[1:]), dtype=y.dtype)
         total = float(source.n) if self.is_divided else source.total_weight

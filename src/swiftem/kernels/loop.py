@@ -11,7 +11,7 @@ from swiftem.core.algorithm import Current, Task, step_sizes
 from swiftem.core.method import Update
 from swiftem.core.process import clock
 from swiftem.core.types import Array, Theta
-from swiftem.data.samples import Drawn, Samples
+from swiftem.data.samples import Drawn, Samples, samples_of
 
 __all__ = ["CompiledLoop", "StretchLoop"]
 
@@ -102,7 +102,7 @@ class CompiledLoop(StretchLoop):
     def __init__(self, task: Task, update: Update, samples: Samples | None = None) -> None:
         super().__init__(task)
         self.update, source = update, task.source
-        self.samples = samples or Samples(source, streams=task.method.index_streams)
+        self.samples = samples or samples_of(source, streams=task.method.index_streams)
         scale = source.n / source.total_weight
         self.is_divided = task.method.order == "weighted"
         self.scale, self.share = 1.0 if self.is_divided else scale, scale / source.n

@@ -66,9 +66,22 @@ def _check_members(source: Source, samples: np.ndarray) -> None:
         (words > 0) == (kind != "rows"),
         f"{name} must have a number of words if samples are tokens or documents, got {words}.",
     )
+    require(
+        source.n_documents > 0 or source.samples != "tokens",
+        f"{name} must have a number of documents if samples are tokens, got {source.n_documents}.",
+    )
     require(isinstance(source.allow_missing, bool), f"allow_missing of {name} must be True or False.")
-    if samples.dtype.kind == "f" and not source.allow_missing:
-        require(np.isfinite(samples).all(), f"{name} must allow missing cells, or have none.")
+    if samples.dtype.kind == "f":
+        is_missing = bool(np.isnan(samples).any())
+        require(source.allow_missing or not is_missing, f"{name} must allow missing cells, or have none.")
+        require(source.has_missing == is_missing, f"has_missing of {name} must be {is_missing}.")
+    rows = source.rows_in_memory
+    require(
+        rows is None or np.array_equal(rows, samples, equal_nan=samples.dtype.kind == "f"),
+        f"rows_in_memory of {name} must be the samples of the blocks, or None.",
+    )
+    require(source.chunk_rows >= 1, f"chunk_rows must be at least 1, got {source.chunk_rows}.")
+    require(source.row_bytes >= 0, f"row_bytes must be a number of bytes, got {source.row_bytes}.")
     width = samples.shape[1] if samples.ndim == 2 else 1
     require(
         not names or samples.dtype.kind != "f" or len(names) == width,
@@ -120,8 +133,10 @@ def _check_blocks(source: Source, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_take(source: Source, y: np.ndarray, weight: np.ndarray) -> None:
     n = len(y)
+    reader = source.reader()
+    reader.serve(2)
     for index in (np.array([n - 1, 0, n // 2, 0]), np.arange(n)[::-1], np.arange(0)):
-        for batch in (source.take(index), source.reader().take(index)):
+        for batch in (source.take(index), reader.take(index)):
             require(np.array_equal(batch.index, index), "take must return the indices that it was given.")
             is_same = np.array_equal(samples_of(batch), y[index], equal_nan=y.dtype.kind == "f")
             is_same = is_same and np.array_equal(batch.weight, weight[index])

@@ -10,7 +10,7 @@ from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index
 from swiftem.data.parts import NONE, read_only
-from swiftem.data.samples import Drawn, Samples
+from swiftem.data.samples import Drawn, samples_of
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.mixture.compute import one_sample_kernel as loops
 from swiftem.mixture.gaussians import BoundGaussians
@@ -34,7 +34,7 @@ class OneSampleLoop(CompiledLoop):
     far: int | None = None
 
     def __init__(self, task: Task, update: Update) -> None:
-        super().__init__(task, update, Samples(task.source, np.float64, task.method.index_streams))
+        super().__init__(task, update, samples_of(task.source, np.float64, task.method.index_streams))
         assert isinstance(task.model, BoundGaussians)
         self.bound = task.model
         known = self.bound.model.known_weights is not None

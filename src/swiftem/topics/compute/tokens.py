@@ -17,7 +17,8 @@ from swiftem.core.schedules import constant
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.documents.tokens import CountSource, TokenSource
-from swiftem.data.samples import Drawn, Repeated, Whole
+from swiftem.data.parts import NONE, read_only
+from swiftem.data.samples import Drawn, Samples
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import in_order, part_ends
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta
@@ -210,9 +211,11 @@ class TokensLoop(CompiledLoop):
         if is_unrolled(task.source):
             compute = task.compute
             known = compute.tokens if isinstance(compute, TokensCompute) else read_tokens(task.source)
-            super().__init__(task, update, Whole(*known))
+            samples = Samples(read_only(known[0]), read_only(known[1]))
         else:
-            super().__init__(task, update, Repeated(task.source, np.uint32))
+            # Only the drawn tokens of large counts are in memory.
+            samples = Samples(NONE, NONE, task.source, task.source.is_weighted, np.uint32, 1 << 16)
+        super().__init__(task, update, samples)
         self.model: BoundPLSA = task.model  # type: ignore[assignment]
         self._kernels: Any = tokens_kernels
         b, n_topics = task.method.batch_size, self.model.model.n_topics
