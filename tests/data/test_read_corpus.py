@@ -12,7 +12,7 @@ from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
 from swiftem.data.documents.corpus import recognise
 from swiftem.data.documents.counts import beginnings
-from swiftem.data.documents.readers.lines import find_vocabulary
+from swiftem.data.documents.lines import vocabulary_beside
 
 
 def write(folder, content, name):
@@ -188,9 +188,9 @@ def test_vocabularies(tmp_path):
     ):
         with pytest.raises(ValueError, match=sentence):
             read_vocabulary(write(tmp_path, content, "v"))
-    file = write(tmp_path, "", "vocab.txt")
-    assert find_vocabulary(file) is None
-    assert find_vocabulary(tmp_path / "a.dat") == file
+    file = write(tmp_path, "fish\n", "vocab.txt")
+    assert vocabulary_beside(file, None) is None
+    assert vocabulary_beside(tmp_path / "a.dat", None) == ("fish",)
 
 
 def test_beginnings():

@@ -14,19 +14,24 @@ import numpy as np
 
 from swiftem.core.checks import check_choice, shortened
 from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
-from swiftem.data.documents.counts import CorpusCounts, LabelledTexts, Texts, beginnings, counted_documents
-from swiftem.data.documents.readers.folder import read_folder
-from swiftem.data.documents.readers.line_documents import (
+from swiftem.data.documents.count_files import (
     LdaCDocuments,
-    TextDocuments,
-    document_lines,
+    UciDocuments,
+    open_count_matrix,
+    read_bag_of_words,
+    read_count_matrix,
     read_lda_c,
 )
-from swiftem.data.documents.readers.lines import existing_file, read_lines
-from swiftem.data.documents.readers.matrices import all_documents, read_count_matrix
-from swiftem.data.documents.readers.table import read_text_csv, read_text_parquet
-from swiftem.data.documents.readers.uci import UciDocuments, read_bag_of_words
+from swiftem.data.documents.counts import CorpusCounts, Texts, beginnings, counted_documents
+from swiftem.data.documents.lines import PathName, existing_file, filled_lines
 from swiftem.data.documents.sparse import is_sparse
+from swiftem.data.documents.text_files import (
+    TextDocuments,
+    document_lines,
+    read_folder,
+    read_text_csv,
+    read_text_parquet,
+)
 from swiftem.data.documents.words import count_known_words, count_words, note_on_common
 
 __all__ = [
@@ -103,7 +108,7 @@ def recognise(path: Path) -> str:
         if name.endswith(ending):
             return format
     try:
-        lines = [line for _, line in islice(read_lines(path), PEEKED) if line.strip()]
+        lines = [line for _, line in islice(filled_lines(path), PEEKED)]
     except ValueError:  # not text: the reader of the text then names the line
         return "text"
     if lines and lines[0].startswith("%%MatrixMarket"):
@@ -116,7 +121,7 @@ def recognise(path: Path) -> str:
 
 
 def read_corpus(
-    path: str | os.PathLike[str],
+    path: PathName,
     *,
     format: str = "auto",
     n_words: int = 5000,
@@ -125,9 +130,9 @@ def read_corpus(
     drop_common: float | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
-    vocabulary: str | os.PathLike[str] | None = None,
+    vocabulary: PathName | None = None,
     known_words: Sequence[str] | None = None,
-    leave_out: str | os.PathLike[str] | None = None,
+    leave_out: PathName | None = None,
 ) -> CorpusCounts:
     r"""Return the word counts of a corpus in a file or folder.
 
@@ -191,14 +196,20 @@ def read_corpus(
         raise FileNotFoundError(f"{place} must be a file or a folder with a corpus, but does not exist.")
     if format == "auto":
         format = recognise(place)
-    columns: dict[str, Any] = {"text_column": text_column, "label_column": label_column}
     word_options: dict[str, Any] = {"stop_words": stop_words, "phrases": phrases, "drop_common": drop_common}
-    check_for_format(place, format, vocabulary=vocabulary, **columns, **word_options)
+    check_for_format(
+        place,
+        format,
+        vocabulary=vocabulary,
+        text_column=text_column,
+        label_column=label_column,
+        **word_options,
+    )
     if format in COUNTS:
         counted = COUNTS[format](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
     if format in TABLES:
-        texts = TABLES[format](place, **columns)
+        texts = TABLES[format](place, text_column, label_column)
     elif format == "folder":
         texts = _labelled(place, read_folder(place, leave_out), label_column)
     else:
@@ -209,7 +220,7 @@ def read_corpus(
     )
 
 
-def check_for_format(place: Path, format: str, **given: Any) -> None:
+def check_for_format(place: Path, format: str, **given: object) -> None:
     """Raise ValueError for an argument of :func:`read_corpus` that a format does not use.
 
     Arguments that are None, False or the default ``"english"`` are not given.
@@ -231,7 +242,7 @@ def _labelled(path: Path, texts: Texts, label: str | None) -> Texts:
     labels = [name.rpartition("/")[0].partition("/")[0] for name in texts.names]
     if not any(labels):
         raise ValueError(f"label_column is 'folder', and {path} has no subfolders.")
-    return LabelledTexts.make(texts, labels)
+    return texts._replace(labels=labels)
 
 
 def count_texts(
@@ -251,7 +262,8 @@ def count_texts(
     >>> count_texts(Texts(["Rice and maize.", "It is."], ["a", "b"], [])).notes
     ('1 of 2 documents has none of the words and was left out: b.',)
     """
-    documents, names, notes = texts.texts, texts.names, list(texts.notes)
+    documents, names, notes, labels = texts
+    notes = list(notes)
     if known_words is None:
         try:
             counts, words, kept = count_words(
@@ -273,7 +285,6 @@ def count_texts(
         does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
         which = shortened([names[place] for place in dropped], 3)
         notes.append(f"{len(dropped):,} of {len(documents):,} documents {does} left out: {which}.")
-    labels = texts.labels if isinstance(texts, LabelledTexts) else None
     return CorpusCounts(
         counts,
         words,
@@ -384,7 +395,7 @@ def open_documents(data: Any, vocabulary: Any = None, format: str | None = None)
     if format == "lda-c":
         return LdaCDocuments(file, vocabulary)
     if format in ("matrixmarket", "npz"):
-        return CsrDocuments(all_documents(file, vocabulary))
+        return open_count_matrix(file, vocabulary)
     if format != "text":
         raise ValueError(
             f"{file} is in the format {format}, which is not read in blocks: load it with read_corpus."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,8 @@ from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Samples, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
-from swiftem.data.documents.counts import check_tokens
-from swiftem.data.documents.sparse import checked_counts
+from swiftem.data.documents.counts import check_tokens, without_zeros
+from swiftem.data.documents.sparse import Sparse, checked_counts
 from swiftem.data.weights import read_sample_weight
 
 __all__ = ["CountSource", "TokenSource"]
@@ -56,9 +56,9 @@ class CountSource(Source):
     access: ClassVar[Access] = "random"
     samples: ClassVar[Samples] = "tokens"
 
-    def __init__(self, counts: Any, sample_weight: ArrayLike | None = None) -> None:
+    def __init__(self, counts: Sparse, sample_weight: ArrayLike | None = None) -> None:
         # In float64 before duplicates are summed: small integer types would overflow.
-        matrix = checked_counts(counts, np.float64)
+        matrix = without_zeros(checked_counts("data", counts, np.float64))
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)
         of_document = read_sample_weight(sample_weight, self.n_documents, "document")
 
