@@ -111,9 +111,7 @@ def test_missing_files(folder):
 
 def test_a_vocabulary_of_another_length(folder):
     (folder / "vocab.toy.txt").write_text("fish\n")
-    with pytest.raises(
-        ValueError, match=r"vocab\.toy\.txt must have 2 words, one for each column of .*, got 1"
-    ):
+    with pytest.raises(ValueError, match=r"vocab\.toy\.txt must have the 2 words of .*, got 1"):
         read_bag_of_words(write(folder, GOOD))
 
 

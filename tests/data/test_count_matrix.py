@@ -66,7 +66,7 @@ def test_the_vocabulary_beside_it_only_if_it_fits(tmp_path):
     file = write(tmp_path, market(sp.coo_array(COUNTS)))
     (tmp_path / "vocab.txt").write_text("fish\nrice\n")
     assert read_count_matrix(file).words is None
-    with pytest.raises(ValueError, match=r"must have 3 words, one for each column of .*, got 2"):
+    with pytest.raises(ValueError, match=r"must have the 3 words of .*, got 2"):
         read_count_matrix(file, tmp_path / "vocab.txt")
     (tmp_path / "toy.vocab").write_text("fish\nrice\nrye\n")
     assert read_count_matrix(file).words == ("fish", "rice", "rye")

@@ -137,7 +137,7 @@ BAD_UCI = {
     "a document too many": (HEAD + "1 1 1\n1 2 1\n2 1 1\n4 1 1\n", "documents from 1 to 3, got 4 in line 7"),
     "word zero": (HEAD + "1 0 1\n1 2 1\n2 1 1\n3 1 1\n", "words from 1 to 2, got 0 in line 4"),
     "too few": (HEAD + "1 1 1\n", "must have 4 entries, as its line 3 says, got 1"),
-    "disorder": (HEAD + "1 1 1\n\n3 1 1\n2 1 1\n3 2 1\n", "must be ordered by document to be read in blocks"),
+    "disorder": (HEAD + "1 1 1\n\n3 1 1\n2 1 1\n3 2 1\n", "must be ordered by document, got another order"),
     "a huge count": (HEAD + "1 1 1\n1 2 9999999999999999999\n2 1 1\n3 1 1\n", "counts .* in line 5"),
 }
 

@@ -160,7 +160,7 @@ class TestSizesThatAreOnlySaid:
         size = "3 1000000000" + (" 3" if layout == "coordinate" else "")
         head = f"%%MatrixMarket matrix {layout} integer symmetric\n{size}\n"
         file = write(tmp_path, head.encode() + b"1 1 1\n" * 6, "toy.mtx")
-        refused(lambda: read_corpus(file), file, "as many rows as columns, being symmetric")
+        refused(lambda: read_corpus(file), file, "must be square, as it is symmetric")
 
     def test_a_pattern_of_all(self, tmp_path):
         file = write(tmp_path, b"%%MatrixMarket matrix array pattern general\n2 1\n\n\n\n", "toy.mtx")
@@ -174,8 +174,16 @@ class TestSizesThatAreOnlySaid:
             write(tmp_path, b"1 2000000000:1\n", "toy.ldac"),
         ]
         for file in files:
-            refused(lambda file=file: read_corpus(file), file, "vocabulary names them, got 2,000,000,001")
-            refused(lambda file=file: all_blocks(file), file, "vocabulary names them, got 2,000,000,001")
+            refused(
+                lambda file=file: read_corpus(file),
+                file,
+                "must have a vocabulary if it has over 16,777,216 words, got 2,000,000,001",
+            )
+            refused(
+                lambda file=file: all_blocks(file),
+                file,
+                "must have a vocabulary if it has over 16,777,216 words, got 2,000,000,001",
+            )
 
 
 @cache

@@ -30,7 +30,14 @@ from swiftem.data.reading import read_ahead
 if TYPE_CHECKING:
     from swiftem.data.documents.counts import Counts
 
-__all__ = ["MOST_EMPTY", "CsrDocuments", "DocumentSource", "FileDocuments", "SpooledDocuments"]
+__all__ = [
+    "MOST_EMPTY",
+    "CsrDocuments",
+    "DocumentSource",
+    "FileDocuments",
+    "SpooledDocuments",
+    "too_many_documents",
+]
 
 MOST_EMPTY = 10**6
 """Maximum number of documents without words in a file, which cost a few bytes each."""
@@ -137,16 +144,12 @@ class FileDocuments(ABC):
         check_int("rows", rows, minimum=1)
         most = MOST_EMPTY + most_bytes(self.file) // SHORTEST_LINE
         if self.n_documents is not None and self.n_documents > most:
-            raise ValueError(
-                f"{self.file} must have at most {most:,} documents to be read in blocks, got "
-                f"{self.n_documents:,}: load it with read_corpus, which leaves out those without words."
-            )
+            raise too_many_documents(self.file, most, self.n_documents)
         first, last, waiting = 0, 0, list[Entries]()
         for table in filter(len, read_ahead(self.entries())):
             if table[0, 0] < last or (np.diff(table[:, 0]) < 0).any():
                 raise ValueError(
-                    f"{self.file} must be ordered by document to be read in blocks, got another order: sort "
-                    "it, or load it with read_corpus."
+                    f"{self.file} must be ordered by document, got another order: use read_corpus."
                 )
             last = int(table[-1, 0])
             while last >= first + rows:
@@ -174,6 +177,14 @@ class FileDocuments(ABC):
     def fingerprint(self) -> str:
         """Return a hash of the file and the number of words; it reads the whole file."""
         return file_hash(f"{type(self).__name__}{self.n_words}", [self.file])
+
+
+def too_many_documents(file: Path, most: int, n_documents: int) -> ValueError:
+    """Return the error for a file with many more documents than entries fit into it."""
+    return ValueError(
+        f"{file} must have at most {most:,} documents to be read in blocks, got {n_documents:,}: load it "
+        "with read_corpus, which leaves out those without words."
+    )
 
 
 class SpooledDocuments:

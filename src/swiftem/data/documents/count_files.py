@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from swiftem.core.files import damage_named
 from swiftem.core.types import Index
-from swiftem.data.documents.blocks import MOST_EMPTY, CsrDocuments, FileDocuments
+from swiftem.data.documents.blocks import MOST_EMPTY, CsrDocuments, FileDocuments, too_many_documents
 from swiftem.data.documents.counts import CorpusCounts, Entries, check_tokens, counted_documents
 from swiftem.data.documents.lines import (
     PathName,
@@ -389,10 +389,7 @@ def open_count_matrix(file: Path, vocabulary: PathName | None = None) -> CsrDocu
     check_tokens(str(file), counts.data)
     most = MOST_EMPTY + counts.nnz
     if counts.shape[0] > most:
-        raise ValueError(
-            f"{file} must have at most {most:,} documents, one per entry and {MOST_EMPTY:,} without words, "
-            f"got {counts.shape[0]:,}: load it with read_count_matrix, which leaves out those without words."
-        )
+        raise too_many_documents(file, most, counts.shape[0])
     return CsrDocuments(counts)
 
 
@@ -425,9 +422,7 @@ def _read_market(file: Path) -> Sparse:
         raise ValueError(f"{file} must have the {wanted} below line 1, got others.")
     rows, columns = numbers[:2]
     if is_symmetric and rows != columns:
-        raise ValueError(
-            f"{file} must have as many rows as columns, being symmetric, got {rows} and {columns}."
-        )
+        raise ValueError(f"{file} must be square, as it is symmetric, got {rows} rows and {columns} columns.")
     limits: dict[str, tuple[int, int] | None] = {}
     if not is_dense:
         limits |= {"row": (1, rows), "column": (1, columns)}

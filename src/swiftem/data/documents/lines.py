@@ -190,15 +190,11 @@ def vocabulary_beside(file: Path, vocabulary: PathName | None, n_words: int = 0)
         return words
     if is_guess:
         return None
-    raise ValueError(
-        f"{vocabulary} must have {n_words:,} words, one for each column of {file}, got {len(words):,}."
-    )
+    raise ValueError(f"{vocabulary} must have the {n_words:,} words of {file}, got {len(words):,}.")
 
 
 def check_unnamed_words(file: Path, n_words: int) -> None:
     """Raise ValueError for too many words if only their numbers are known: topics have all of them."""
     most = min(max(UNNAMED, most_bytes(file)), 2**31 - 1)
     if n_words > most:
-        raise ValueError(
-            f"{file} must have at most {most:,} words if no vocabulary names them, got {n_words:,}."
-        )
+        raise ValueError(f"{file} must have a vocabulary if it has over {most:,} words, got {n_words:,}.")

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TextDocuments",
-    "document_lines",
     "read_documents",
     "read_folder",
     "read_text_csv",
+    "read_text_lines",
     "read_text_parquet",
 ]
 
@@ -128,16 +128,16 @@ def read_documents(path: PathName) -> list[str]:
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {path!r}.")
-    return [line for _, line in document_lines(Path(path))]
+    return read_text_lines(Path(path)).texts
 
 
-def document_lines(file: Path) -> list[tuple[int, str]]:
-    """Return numbers and texts of the lines that are documents, at least one."""
-    found = list(filled_lines(file, TEXT))
-    if not found:
+def read_text_lines(file: Path) -> Texts:
+    """Return the lines that are documents, at least one, with their numbers as names."""
+    lines = list(filled_lines(file, TEXT))
+    if not lines:
         what = "only white space" if file.stat().st_size else "an empty file"
         raise ValueError(f"{file} must have at least one document, got {what}.")
-    return found
+    return Texts([line for _, line in lines], [f"line {number}" for number, _ in lines], [])
 
 
 def read_folder(path: PathName, leave_out: PathName | None = None) -> Texts:
@@ -280,8 +280,7 @@ def read_text_csv(path: PathName, text_column: str | None = None, label_column: 
     header, rows = _csv_rows(file)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     of_text = [name for name in header if not all(NUMBER.fullmatch(cell.strip()) for cell in columns[name])]
-    text = _text_column(file, header, of_text, text_column, label_column)
-    return _texts(header, text, text_column, label_column, columns.__getitem__)
+    return _texts(file, header, of_text, columns.__getitem__, text_column, label_column)
 
 
 def _csv_rows(file: Path) -> tuple[list[str], list[list[str]]]:
@@ -295,16 +294,11 @@ def _csv_rows(file: Path) -> tuple[list[str], list[list[str]]]:
     try:
         for cells in filter(any, reader):
             if rows and len(cells) != len(rows[0]):
-                raise ValueError(
-                    f"{file} must have {len(rows[0])} cells in each row, as its first line has, got "
-                    f"{len(cells)} in line {reader.line_num}."
-                )
+                got = f"{len(cells)} in line {reader.line_num}"
+                raise ValueError(f"{file} must have {len(rows[0])} cells in each row, got {got}.")
             rows.append(cells)
     except csv.Error as error:
-        reason = str(error).rstrip(".")
-        raise ValueError(
-            f"{file} must be {CSV}, got something else in line {reader.line_num} ({reason})."
-        ) from None
+        raise ValueError(f"{file} must be {CSV}, got line {reader.line_num} ({error}).") from None
     finally:
         csv.field_size_limit(limit)
     if len(rows) < 2:
@@ -329,12 +323,11 @@ def read_text_parquet(
         schema, n_rows = stored.schema_arrow, stored.metadata.num_rows
         header = [str(name) for name in schema.names]
         of_text = [name for name, type in zip(header, schema.types, strict=True) if _is_text(type)]
-        text = _text_column(file, header, of_text, text_column, label_column)
         if not n_rows:
             raise ValueError(f"{file} must have at least one row, got none.")
         check_rows(file, n_rows, 3, "split it into several files")
         cells = lambda name: stored.read(columns=[name]).column(name).to_pylist()  # noqa: E731
-        return _texts(header, text, text_column, label_column, cells)
+        return _texts(file, header, of_text, cells, text_column, label_column)
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -345,42 +338,46 @@ def _is_text(type: pa.DataType) -> bool:
     return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
 
 
-def _text_column(
-    file: Path, header: list[str], of_text: list[str], given: str | None, label: str | None
-) -> str:
-    """Return the column of texts: the given one, or the only likely one among those of text."""
-    for name in (label, given):
+def _texts(
+    file: Path,
+    header: list[str],
+    of_text: list[str],
+    cells: Callable[[str], Sequence[object]],
+    text: str | None,
+    label: str | None,
+) -> Texts:
+    """Return the texts of a table, with their titles, or numbers from 1, as names, and their labels.
+
+    Parameters
+    ----------
+    file : Path
+        For messages.
+    header, of_text : lists of str
+        Names of all columns, and of those that hold text.
+    cells : callable
+        Returns a column by its name.
+    text, label : str or None
+        Names of the columns of texts and labels; by default the only likely one of texts, and no labels.
+    """
+    for name in (label, text):
         if name is not None and name not in header:
             raise ValueError(f"{file} must have a column {name!r}, got {', '.join(map(repr, header))}.")
-    if given is not None:
-        return given
-    of_text = [name for name in of_text if name != label]
-    called_text = [name for name in of_text if name.lower() == "text"]
-    no_titles = [name for name in of_text if name.lower() not in TITLES]
-    for names in (of_text, called_text, no_titles):
-        if len(names) == 1:
-            return names[0]
-    got = ", ".join(map(repr, of_text)) if of_text else f"none among {', '.join(map(repr, header))}"
-    raise ValueError(
-        f"{file} must have one column of text, got {got}: name it with text_column (--text-column on the "
-        "command line)."
-    )
-
-
-def _texts(
-    header: list[str],
-    text: str,
-    given: str | None,
-    label: str | None,
-    cells: Callable[[str], Sequence[object]],
-) -> Texts:
-    """Return the texts of column ``text``, with their titles, or numbers from 1, as names, and labels."""
+    notes = []
+    if text is None:
+        of_text = [name for name in of_text if name != label]
+        called_text = [name for name in of_text if name.lower() == "text"]
+        no_titles = [name for name in of_text if name.lower() not in TITLES]
+        likely = [names[0] for names in (of_text, called_text, no_titles) if len(names) == 1]
+        if not likely:
+            got = ", ".join(map(repr, of_text)) if of_text else f"none among {', '.join(map(repr, header))}"
+            advice = "name it with text_column (--text-column on the command line)"
+            raise ValueError(f"{file} must have one column of text, got {got}: {advice}.")
+        text = likely[0]
+        notes = [f"The texts are in column {text!r}."] if len(header) > 1 else []
     texts = ["" if cell is None else str(cell) for cell in cells(text)]
     title = next((name for name in header if name.lower() in TITLES and name != text), None)
     titles = [""] * len(texts) if title is None else _stripped(cells(title))
     names = [cell or f"row {number}" for number, cell in enumerate(titles, start=1)]
-    is_guess = given is None and len(header) > 1
-    notes = [f"The texts are in column {text!r}."] if is_guess else []
     return Texts(texts, names, notes, None if label is None else _stripped(cells(label)))
 
 

@@ -185,9 +185,7 @@ class TokenSource(ArraySource):
     ) -> None:
         document, word = _numbers("documents", documents), _numbers("words", words)
         if document.shape != word.shape:
-            raise ValueError(
-                f"documents and words must have the same length, got {len(document)} and {len(word)}."
-            )
+            raise ValueError(f"words must have the length of documents, {len(document)}, got {len(word)}.")
         if not len(document):
             raise ValueError("data must have at least one token, got none.")
         self.n_documents = _size("n_documents", n_documents, document)
@@ -227,7 +225,5 @@ def _size(name: str, size: int | None, numbers: Index) -> int:
     if size is None:
         return needed
     if check_int(name, size, minimum=1) < needed:
-        raise ValueError(
-            f"{name} must exceed every number that occurs, got {size} and a number {needed - 1}."
-        )
+        raise ValueError(f"{name} must exceed the largest number, {needed - 1}, got {size}.")
     return int(size)

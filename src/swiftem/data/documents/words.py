@@ -14,7 +14,6 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
 from importlib.util import find_spec
 from itertools import count as count_from
 from math import log
@@ -35,11 +34,12 @@ __all__ = [
     "count_words",
     "find_phrases",
     "note_on_common",
-    "phrases_among",
     "stop_word_set",
     "words_in",
 ]
 
+Phrases = Collection[tuple[str, ...]]
+"""Pairs of words."""
 WORD = re.compile(r"\b[^\W\d_]+(?:['’][^\W\d_]+)+\b|\b[^\W\d_]{3,}\b")
 LEAST = 3
 """Letters of a word."""
@@ -51,7 +51,6 @@ BETWEEN = re.compile(r"\s*-?\s*")
 """What may stand between the two words of a phrase."""
 COUNT, NPMI = 10, 0.5
 """Minimum number of times, and normalised pointwise mutual information, of a phrase. Chosen on docstrings."""
-ENGLISH = "en"
 EXTRA = "pip install 'swiftem[languages]'"
 COMMON = 0.3
 """Share of the documents from which words are reported."""
@@ -60,7 +59,7 @@ FEW = 20
 SHOWN = 8
 
 
-def words_in(text: str, phrases: Collection[tuple[str, str]] = ()) -> list[str]:
+def words_in(text: str, phrases: Phrases = ()) -> list[str]:
     """Return the words of a text in order; a phrase is one word, with a space.
 
     >>> words_in("The farmer's rice: don't eat l'eau!")
@@ -107,7 +106,7 @@ def _placed(text: str) -> list[tuple[str, bool]]:
     return found
 
 
-def _joined(words: list[tuple[str, bool]], phrases: Collection[tuple[str, str]]) -> list[str]:
+def _joined(words: list[tuple[str, bool]], phrases: Phrases) -> list[str]:
     found: list[str] = []
     last = ""
     for word, follows in words:
@@ -158,16 +157,6 @@ def find_phrases(texts: Iterable[str], left_out: Collection[str] = ()) -> frozen
     )
 
 
-def phrases_among(words: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Return the phrases of a vocabulary.
-
-    >>> phrases_among(["rice", "new york"])
-    frozenset({('new', 'york')})
-    """
-    pairs = (word.split(" ") for word in words if " " in word)
-    return frozenset((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
-
-
 def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     """Return the words to leave out, found as in documents, so that "L'eau" leaves out "eau".
 
@@ -179,18 +168,12 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     if stop_words is None:
         return frozenset()
     if isinstance(stop_words, str):
-        codes = _codes()
-        named = [ENGLISH if name.strip() == "english" else name.strip() for name in stop_words.split(",")]
-        if codes.issuperset(named):
-            return frozenset().union(*map(_of_language, named))
-        known = (
-            f"one or several of the languages {', '.join(sorted(codes))} (as in 'de,en')"
-            if len(codes) > 1
-            else f"a language (with {EXTRA})"
-        )
-        raise ValueError(
-            f"stop_words must be 'english', {known}, None or a list of words, got {shown(stop_words)}."
-        )
+        lists = [_stop_words(name.strip()) for name in stop_words.split(",")]
+        if None in lists:
+            languages = f"one or several languages (as in 'de,en'; {EXTRA})"
+            got = f"None or a list of words, got {shown(stop_words)}"
+            raise ValueError(f"stop_words must be 'english', {languages}, {got}.")
+        return frozenset().union(*filter(None, lists))
     given = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
     for word in given:
         if not isinstance(word, str):
@@ -198,23 +181,17 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     return frozenset(part for word in given for part in words_in(word))
 
 
-def _codes() -> frozenset[str]:
-    if find_spec("stopwordsiso") is None:
-        return frozenset((ENGLISH,))
-    import stopwordsiso
-
-    return frozenset(stopwordsiso.langs())
-
-
-@cache
-def _of_language(code: str) -> frozenset[str]:
-    if code == ENGLISH:
+def _stop_words(language: str) -> frozenset[str] | None:
+    """Return the stop words of a language, None if it is unknown."""
+    if language in ("english", "en"):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         return frozenset(ENGLISH_STOP_WORDS)
+    if find_spec("stopwordsiso") is None:
+        return None
     import stopwordsiso
 
-    return frozenset(word.lower() for word in stopwordsiso.stopwords(code))
+    return frozenset(map(str.lower, stopwordsiso.stopwords(language))) or None
 
 
 class WordCounts(NamedTuple):
@@ -296,9 +273,7 @@ def count_words(
     if drop_common is not None:
         totals[document_shares(counts) > drop_common] = 0
         if not totals.any():
-            raise ValueError(
-                f"drop_common must leave at least one word, got {drop_common}, and all are in more documents."
-            )
+            raise ValueError(f"drop_common must leave at least one word, got {drop_common}.")
     often = np.argsort(-totals, kind="stable")[:n_words]
     chosen = np.sort(often[totals[often] > 0])
     counts, kept = _without_empty(counts[:, chosen])
@@ -351,7 +326,8 @@ def count_known_words(
     >>> counts.toarray(), kept, unknown
     (array([[0, 2]]), array([0]), Counter({'rye': 1}))
     """
-    counts, column = _count(texts_in(documents), phrases_among(words), words)
+    phrases = {tuple(word.split(" ")) for word in words if word.count(" ") == 1}
+    counts, column = _count(texts_in(documents), phrases, words)
     totals, left_out = counts.sum(axis=0), stop_word_set(stop_words)
     unknown = {
         word: int(totals[place])
@@ -362,9 +338,7 @@ def count_known_words(
     return KnownWordCounts(counts, kept, Counter(unknown))
 
 
-def _count(
-    texts: list[str], phrases: Collection[tuple[str, str]], words: Sequence[str] = ()
-) -> tuple[Counts, dict[str, int]]:
+def _count(texts: list[str], phrases: Phrases, words: Sequence[str] = ()) -> tuple[Counts, dict[str, int]]:
     """Return the counts of all words in the texts, and their columns; the first ones are for ``words``."""
     import scipy.sparse as sp
 
