@@ -22,6 +22,7 @@ from swiftem.data.documents.counts import CorpusCounts, Entries, check_tokens, c
 from swiftem.data.documents.lines import (
     PathName,
     check_unnamed_words,
+    check_unpacked,
     existing_file,
     filled_lines,
     read_pieces,
@@ -51,18 +52,13 @@ SIZE = re.compile(
     rb"\n(?:(?:%[^\n]*+|[ \t\r]*+)\n)*+[ \t]*+([0-9]{1,15}(?:[ \t]++[0-9]{1,15}){1,2})[ \t\r]*+(?:\n|\Z)"
 )
 """Comments, and the line with the numbers of rows, columns and, for coordinates, entries."""
-UNPACKED, FREE = 50, 16 << 20
-"""Limits of an unpacked archive: this factor, plus this number of bytes. Counts that are all ones grow a
-thousand times, but not their positions."""
 ENTRY = 16
 """Bytes of an entry and its position in memory, whatever they take in the file."""
-
-
 INTEGER = rb"[0-9]++"
 REAL = rb"[+-]?+(?:(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|(?i:nan|inf(?:inity)?+))"
 PAIRS = INTEGER + rb"(?:[ \t]++" + INTEGER + rb":" + INTEGER + rb")*+"
 """A line of lda-c."""
-UCI_SIZE = re.compile(rb"0*[1-9][0-9]{0,17}")
+UCI_SIZE = re.compile(rb"0{0,9}[1-9][0-9]{0,17}")
 MOST_COUNT, MOST_WORDS = 2**53, 2**31 - 1
 """Larger counts are not exact in float64, and more words cannot be topics'."""
 Numbers = NDArray[np.int64 | np.float64]
@@ -453,20 +449,12 @@ def _read_npz(file: Path) -> Sparse:
     existing_file(file, NPZ)
     with damage_named(file, NPZ):
         with zipfile.ZipFile(file) as archive:
-            _check_unpacked(file, sum(member.file_size for member in archive.infolist()))
+            size = sum(member.file_size for member in archive.infolist())
+        check_unpacked(file, size, file.stat().st_size)
         matrix: Sparse = sp.load_npz(file)
         if matrix.format == "dia" or matrix.dtype.kind not in "biuf":
             raise ValueError(f"it is a {matrix.format} matrix of {matrix.dtype}")
-        _check_unpacked(file, ENTRY * matrix.data.size)
+        check_unpacked(file, ENTRY * matrix.data.size, file.stat().st_size)
         # Compiled loops need the byte order of the machine.
         matrix.data = matrix.data.astype(matrix.dtype.newbyteorder("="), copy=False)
         return matrix
-
-
-def _check_unpacked(file: Path, size: int) -> None:
-    """Raise ValueError if that much memory is needed for a much smaller file."""
-    if size > UNPACKED * file.stat().st_size + FREE:
-        raise ValueError(
-            f"{file} must be at most {UNPACKED} times as large when unpacked, got more: save it with "
-            "compressed=False if this is intended."
-        )

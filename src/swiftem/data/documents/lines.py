@@ -12,6 +12,7 @@ from pathlib import Path
 __all__ = [
     "PathName",
     "check_unnamed_words",
+    "check_unpacked",
     "existing_file",
     "filled_lines",
     "most_bytes",
@@ -26,8 +27,8 @@ GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
 """Bytes read at a time."""
 UNPACKED, FREE = 100, 8 << 20
-"""Limits of an unpacked gzip file: this factor, plus this number of bytes. Text grows three to twenty times,
-a file made to fill the memory a thousand times."""
+"""Limits of an unpacked file: this factor, plus this number of bytes. Text grows three to twenty times, a
+file made to fill the memory a thousand times."""
 UNNAMED = 1 << 24
 """Maximum number of words without names for a small file; hashed words have such numbers."""
 
@@ -69,11 +70,8 @@ def read_pieces(path: PathName, what: str) -> Iterator[bytes]:
         try:
             while content := stream.read(PIECE):
                 size += len(content)
-                if is_packed and size > UNPACKED * raw.tell() + FREE:
-                    raise ValueError(
-                        f"{file} must be at most {UNPACKED} times as large when unpacked, got more: "
-                        "unpack it first with gunzip if this is intended."
-                    )
+                if is_packed:
+                    check_unpacked(file, size, raw.tell())
                 lines, end, beginning = content.rpartition(b"\n")
                 if end:
                     yield b"".join([*rest, lines, end])
@@ -84,6 +82,15 @@ def read_pieces(path: PathName, what: str) -> Iterator[bytes]:
             raise ValueError(f"{file} must be a whole gzip file, got a damaged one ({reason}).") from None
         if last := b"".join(rest):
             yield last
+
+
+def check_unpacked(file: Path, size: int, packed_size: int) -> None:
+    """Raise ValueError if the content of a compressed file takes much more memory than the file."""
+    if size > UNPACKED * packed_size + FREE:
+        advice = "store it without compression if this is intended"
+        raise ValueError(
+            f"{file} must be at most {UNPACKED} times as large when unpacked, got more: {advice}."
+        )
 
 
 def read_lines(path: PathName, what: str = "a text file") -> Iterator[tuple[int, str]]:

@@ -60,24 +60,23 @@ class CountSource(Source):
         # In float64 before duplicates are summed: small integer types would overflow.
         matrix = without_zeros(checked_counts("data", counts, np.float64))
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)
-        of_document = read_sample_weight(sample_weight, self.n_documents, "document")
-
         document = np.repeat(np.arange(self.n_documents), np.diff(matrix.indptr))
-        kept = matrix.data > 0
-        if of_document is not None:
-            kept &= of_document[document] > 0
-        if not kept.any():
+        word, count = matrix.indices.astype(np.intp), matrix.data
+        weight = read_sample_weight(sample_weight, self.n_documents, "document")
+        if weight is not None:
+            is_used = weight[document] > 0
+            document, word, count = document[is_used], word[is_used], count[is_used]
+            weight = weight[document]
+        if not len(count):
             raise ValueError("data must have at least one token, got none.")
-        self._document: Index = document[kept]
-        self._word: Index = matrix.indices[kept].astype(np.intp)
-        count: Array = matrix.data[kept]
         check_tokens("data", count)
-        if (count == np.floor(count)).all():
-            self._last: Index | None = np.cumsum(count.astype(np.intp))
-            self._weight = None if of_document is None else of_document[self._document]
-        else:
-            self._last = None
-            self._weight = count if of_document is None else count * of_document[self._document]
+        self._document: Index = document
+        self._word: Index = word
+        is_whole = (count == np.floor(count)).all()
+        self._last: Index | None = np.cumsum(count.astype(np.intp)) if is_whole else None
+        self._weight: Array | None = weight
+        if not is_whole:
+            self._weight = count if weight is None else count * weight
 
     @property
     def n(self) -> int:
