@@ -8,7 +8,7 @@ from pyarrow import parquet
 import swiftem
 from swiftem.cli import topics_in_blocks as module
 from swiftem.data import UciDocuments
-from swiftem.data.documents.blocks import Spool
+from swiftem.data.documents.blocks import SpooledDocuments
 
 LIMIT = "300MB"
 
@@ -81,7 +81,7 @@ def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     def full(self, first, counts):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Spool, "add", full)
+    monkeypatch.setattr(SpooledDocuments, "_store", full)
     code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "again")
     assert code == 0, output
     assert parquet.read_table(tmp_path / "again/document_topics.parquet").num_rows == 899

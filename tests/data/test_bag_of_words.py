@@ -76,13 +76,19 @@ def test_a_vocabulary_elsewhere(folder, tmp_path):
         (GOOD.replace("2 2 2", "2 2 2 2"), "got '2 2 2 2' in line 6"),
         (GOOD.replace("2 2 2", "2 2 1.5"), "got '2 2 1.5' in line 6"),
         (GOOD.replace("2 2 2", "two 2 2"), "got 'two 2 2' in line 6"),
-        (GOOD.replace("2 2 2", "2 2 -2"), "counts from 0 to 2^53, got -2 in line 6"),
+        (
+            GOOD.replace("2 2 2", "2 2 -2"),
+            "count (whole numbers from 0) in each line, got '2 2 -2' in line 6",
+        ),
         (GOOD.replace("2 2 2", "2 3 2"), "words from 1 to 2, got 3 in line 6"),
         (GOOD.replace("2 2 2", "2 0 2"), "words from 1 to 2, got 0 in line 6"),
         (GOOD.replace("2 2 2", "4 1 2"), "documents from 1 to 3, got 4 in line 6"),
         (GOOD.replace("2 2 2\n", ""), "4 entries, as its line 3 says, got 3"),
         (GOOD + "3 2 1\n", "4 entries, as its line 3 says, got 5"),
-        (GOOD.replace("2 2 2", f"2 2 {10**30}"), "counts from 0 to 2^53"),
+        (
+            GOOD.replace("2 2 2", f"2 2 {10**30}"),
+            "counts from 0 to 9007199254740992, got 9223372036854775807 in line 6",
+        ),
         ("1\n2\n1\n1 1 0\n", "at least one document with a word in it"),
     ],
 )
@@ -105,7 +111,7 @@ def test_missing_files(folder):
 
 def test_a_vocabulary_of_another_length(folder):
     (folder / "vocab.toy.txt").write_text("fish\n")
-    with pytest.raises(ValueError, match=r"vocab\.toy\.txt must have 2 words, as line 2 of .* says, got 1"):
+    with pytest.raises(ValueError, match=r"vocab\.toy\.txt must have the 2 words of .*, got 1"):
         read_bag_of_words(write(folder, GOOD))
 
 

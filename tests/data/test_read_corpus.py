@@ -12,7 +12,7 @@ from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
 from swiftem.data.documents.corpus import recognise
 from swiftem.data.documents.counts import beginnings
-from swiftem.data.documents.readers.lines import find_vocabulary
+from swiftem.data.documents.lines import vocabulary_beside
 
 
 def write(folder, content, name):
@@ -125,9 +125,9 @@ def test_every_format_is_the_same_corpus(tmp_path):
             "a.txt",
             "rice\n",
             {"known_words": ["fish"]},
-            "at least one of the 1 words that are known, got none",
+            "at least one of the 1 known words, got none",
         ),
-        ("a.dat", "1 0:1\n", {"known_words": ["fish", "rice"]}, "2 words, as many as are known, got 1"),
+        ("a.dat", "1 0:1\n", {"known_words": ["fish", "rice"]}, "the 2 known words, got 1 without names"),
     ],
 )
 def test_what_is_wrong(tmp_path, name, content, options, sentence):
@@ -166,7 +166,7 @@ def test_known_words_of_counts(tmp_path):
         "4 of 5 words (80%) are not among the 2 known ones and were left out, most often 'rye'.",
         "1 of 2 documents have no words and were left out.",
     )
-    with pytest.raises(ValueError, match="at least one of the 1 words that are known"):
+    with pytest.raises(ValueError, match="at least one of the 1 known words"):
         read_corpus(file, known_words=["cod"])
     (tmp_path / "vocab.txt").unlink()
     assert read_corpus(file, known_words=["cod", "rice"]).words == ("cod", "rice")
@@ -188,9 +188,9 @@ def test_vocabularies(tmp_path):
     ):
         with pytest.raises(ValueError, match=sentence):
             read_vocabulary(write(tmp_path, content, "v"))
-    file = write(tmp_path, "", "vocab.txt")
-    assert find_vocabulary(file) is None
-    assert find_vocabulary(tmp_path / "a.dat") == file
+    file = write(tmp_path, "fish\n", "vocab.txt")
+    assert vocabulary_beside(file, None) is None
+    assert vocabulary_beside(tmp_path / "a.dat", None) == ("fish",)
 
 
 def test_beginnings():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from swiftem.data import read_documents
-from swiftem.data.documents.readers import lines
+from swiftem.data.documents import lines
 
 FAO = Path(__file__).parents[3] / "shared" / "data"
 
@@ -71,9 +71,10 @@ def test_the_paper_s_texts(name, n_documents):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 1000])
 @pytest.mark.parametrize("content", [b"1\n22\n\n a line that is longer\n333", b"\n\n", b"", b"no end"])
-def test_pieces_of_a_file_are_the_file(tmp_path, size, content):
+def test_pieces_of_a_file_are_the_file(tmp_path, size, content, monkeypatch):
+    monkeypatch.setattr(lines, "PIECE", size)
     (tmp_path / "file.txt").write_bytes(content)
-    pieces = list(lines.read_pieces(tmp_path / "file.txt", "a text", size))
+    pieces = list(lines.read_pieces(tmp_path / "file.txt", "a text"))
     assert b"".join(pieces) == content
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
 
@@ -93,4 +94,4 @@ def test_a_file_that_would_fill_the_memory_is_stopped(tmp_path):
     """Of all that was read so far, not of the last piece."""
     (tmp_path / "file.gz").write_bytes(gzip.compress(bytes(lines.FREE + 8 * lines.PIECE)))
     with pytest.raises(ValueError, match="must be at most 100 times as large when unpacked"):
-        lines.read_bytes(tmp_path / "file.gz", "a text")
+        list(lines.read_pieces(tmp_path / "file.gz", "a text"))

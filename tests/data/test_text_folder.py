@@ -17,7 +17,12 @@ def fill(folder, files):
 
 def test_files_of_all_folders_are_sorted_and_named_by_their_paths(tmp_path):
     fill(tmp_path, {"b.txt": "rye", "a/2": "two", "a/1.md": "one", "a/c/d": "deep"})
-    assert read_folder(tmp_path) == (["one", "two", "deep", "rye"], ["a/1.md", "a/2", "a/c/d", "b.txt"], [])
+    assert read_folder(tmp_path) == (
+        ["one", "two", "deep", "rye"],
+        ["a/1.md", "a/2", "a/c/d", "b.txt"],
+        [],
+        None,
+    )
 
 
 def test_hidden_files_and_folders_are_left_out(tmp_path):
@@ -41,11 +46,11 @@ def test_encodings(tmp_path):
             "packed.gz": gzip.compress("café".encode()),
         },
     )
-    texts, names, notes = read_folder(tmp_path)
+    texts, names, notes, _ = read_folder(tmp_path)
     assert dict(zip(names, texts, strict=True)) == {
         "bom": "café",
         "latin": "café “quoted”",
-        "odd": "café \x81",
+        "odd": "café \ufffd",
         "packed.gz": "café",
         "utf16": "café",
     }
@@ -55,7 +60,7 @@ def test_encodings(tmp_path):
 def test_what_is_no_text_is_named_and_left_out(tmp_path):
     fill(tmp_path, {"a": "rye", "e": "", "f": " \n", "z.jpg": b"\xff\xd8\0\1", "bad.gz": b"\x1f\x8bnothing"})
     fill(tmp_path, {"half": b"\xff\xfea"})
-    texts, _, notes = read_folder(tmp_path)
+    texts, _, notes, _ = read_folder(tmp_path)
     assert texts == ["rye"]
     assert notes == [
         "2 files are empty and left out: e, f.",

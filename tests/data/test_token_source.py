@@ -32,8 +32,8 @@ def test_tokens_of_weight_zero_are_not_numbered():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_documents": 2}, "n_documents must exceed every number that occurs, got 2 and a number 2"),
-        ({"n_words": 3}, "n_words must exceed every number that occurs, got 3 and a number 3"),
+        ({"n_documents": 2}, "n_documents must exceed the largest number, 2, got 2"),
+        ({"n_words": 3}, "n_words must exceed the largest number, 3, got 3"),
         ({"n_words": 0}, "n_words must be at least 1"),
         ({"n_documents": 3.0}, "n_documents must be an integer"),
         ({"sample_weight": [1.0]}, r"sample_weight must have shape \(4,\), one weight per token"),

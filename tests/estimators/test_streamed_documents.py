@@ -16,7 +16,7 @@ import swiftem.topics.compute.streamed as module
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.scratch import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, UciDocuments, open_documents
-from swiftem.data.documents.blocks import Spool
+from swiftem.data.documents.blocks import SpooledDocuments
 from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
@@ -393,21 +393,20 @@ def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("counts", [[1.0, 65535.0], [1.0, 65536.0], [0.25, 3.0]])
 def test_counts_are_spooled_exactly(counts):
-    spool, X = Spool(4), sp.csr_array(np.array([[0.0, *counts, 0.0], [0.0] * 4, [counts[1], 0.0, 0.0, 1.0]]))
-    spool.add(0, X)
-    spool.add(3, X[:1])
-    for _ in range(2):
-        (first, one), (second, two) = spool.blocks()
+    X = sp.csr_array(np.array([[0.0, *counts, 0.0], [0.0] * 4, [counts[1], 0.0, 0.0, 1.0], [0.0, 1.0, 0, 0]]))
+    documents = SpooledDocuments(CsrDocuments(X), 3)
+    for _ in range(3):
+        (first, one), (second, two) = documents.blocks(3)
         assert (first, second) == (0, 3)
-        np.testing.assert_array_equal(one.toarray(), X.toarray())
-        np.testing.assert_array_equal(two.toarray(), X[:1].toarray())
+        np.testing.assert_array_equal(one.toarray(), X[:3].toarray())
+        np.testing.assert_array_equal(two.toarray(), X[3:].toarray())
 
 
 def test_without_room_for_its_numbers_a_text_is_parsed_in_every_pass(tmp_path, monkeypatch):
     def full(self, first, counts):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Spool, "add", full)
+    monkeypatch.setattr(SpooledDocuments, "_store", full)
     X = corpus()
     documents = StreamedDocuments(open_documents(uci(tmp_path, X)))
     np.testing.assert_array_equal(documents.some(np.arange(700)).matrix().toarray(), X.toarray())

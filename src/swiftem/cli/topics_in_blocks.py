@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swiftem.cli.out_file import write_table_blocks
 from swiftem.core.budget import read_memory_limit
 from swiftem.core.scratch import in_words
-from swiftem.data.documents.blocks import DocumentSource, Spool, SpooledDocuments
+from swiftem.data.documents.blocks import DocumentSource, SpooledDocuments
 from swiftem.data.documents.corpus import open_documents, recognise
 from swiftem.data.documents.counts import CorpusCounts
 from swiftem.topics.compute.streamed import BLOCK
@@ -101,15 +101,10 @@ def corpus_in_blocks(
             f"memory_limit must be at least {in_words(size)} for {path}, got {memory_limit}: only counts "
             "in the formats uci and lda-c are read in blocks."
         )
-    source: Any = open_documents(path, vocabulary, kind)
-    spool: Spool | None = Spool(source.n_words, scratch)
+    opened: Any = open_documents(path, vocabulary, kind)
+    source = SpooledDocuments(opened, BLOCK, scratch)
     stride, kept, numbers, n_documents, n_tokens = 1, [], [], 0, 0.0
     for first, counts in source.blocks(BLOCK):
-        if spool is not None:
-            try:
-                spool.add(first, counts)
-            except OSError:  # the disk is full
-                spool = None
         lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
         n_tokens += float(lengths.sum())
         for row in np.flatnonzero(lengths).tolist():
@@ -127,15 +122,12 @@ def corpus_in_blocks(
         f"The counts are read in blocks: coherence, perplexity and typical documents are those of "
         f"{len(kept):,} of the {n_documents:,} documents."
     )
-    words = getattr(source, "words", None)
     sample = CorpusCounts(
         csr_array(vstack(kept, format="csr")),
-        None if words is None else tuple(words),
+        opened.words,
         tuple(_name(kind, number) for number in numbers),
         None,
         kind,
         (note,),
     )
-    if spool is not None:
-        source = SpooledDocuments(source, spool, BLOCK)
     return CorpusInBlocks(source, sample, n_documents, n_tokens)

@@ -8,18 +8,22 @@ from swiftem.data.columns import UnknownColumnError
 from swiftem.data.csv import CsvSource
 from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
 from swiftem.data.documents.corpus import open_documents, read_corpus
-from swiftem.data.documents.counts import CorpusCounts
-from swiftem.data.documents.readers.folder import read_folder
-from swiftem.data.documents.readers.line_documents import (
+from swiftem.data.documents.count_files import (
     LdaCDocuments,
-    TextDocuments,
-    read_documents,
+    UciDocuments,
+    read_bag_of_words,
+    read_count_matrix,
     read_lda_c,
 )
-from swiftem.data.documents.readers.lines import read_vocabulary
-from swiftem.data.documents.readers.matrices import read_count_matrix
-from swiftem.data.documents.readers.table import read_text_csv, read_text_parquet
-from swiftem.data.documents.readers.uci import UciDocuments, read_bag_of_words
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.data.documents.lines import read_vocabulary
+from swiftem.data.documents.text_files import (
+    TextDocuments,
+    read_documents,
+    read_folder,
+    read_text_csv,
+    read_text_parquet,
+)
 from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.documents.words import KnownWordCounts, WordCounts, count_known_words, count_words
 from swiftem.data.npy import NpySource

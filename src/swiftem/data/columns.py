@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from swiftem.core.checks import TEXTS, in_columns, shortened
-from swiftem.data.documents.readers.lines import whole_number
 
 __all__ = [
     "Column",
@@ -159,7 +158,7 @@ class Header(NamedTuple):
                 return places[0]
             if not (column.isascii() and column.isdigit()):
                 raise UnknownColumnError(self._unknown(column), argument)
-            column = whole_number(column)
+            column = int(column) if len(column) < 20 else width
         elif isinstance(column, bool) or not isinstance(column, int):
             raise TypeError(f"{argument} must be names or numbers of columns, got {column!r}.")
         if not 0 <= column < width:

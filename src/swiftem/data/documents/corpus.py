@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -13,19 +14,10 @@ from typing import Any
 import numpy as np
 
 from swiftem.core.checks import check_choice, shortened
+from swiftem.data.documents import count_files, text_files
 from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
-from swiftem.data.documents.counts import CorpusCounts, LabelledTexts, Texts, beginnings, counted_documents
-from swiftem.data.documents.readers.folder import read_folder
-from swiftem.data.documents.readers.line_documents import (
-    LdaCDocuments,
-    TextDocuments,
-    document_lines,
-    read_lda_c,
-)
-from swiftem.data.documents.readers.lines import existing_file, read_lines
-from swiftem.data.documents.readers.matrices import all_documents, read_count_matrix
-from swiftem.data.documents.readers.table import read_text_csv, read_text_parquet
-from swiftem.data.documents.readers.uci import UciDocuments, read_bag_of_words
+from swiftem.data.documents.counts import CorpusCounts, Texts, beginnings, counted_documents
+from swiftem.data.documents.lines import PathName, existing_file, filled_lines
 from swiftem.data.documents.sparse import is_sparse
 from swiftem.data.documents.words import count_known_words, count_words, note_on_common
 
@@ -39,33 +31,35 @@ __all__ = [
     "recognise",
 ]
 
-COUNTS: dict[str, Callable[..., CorpusCounts]] = {
-    "uci": read_bag_of_words,
-    "lda-c": read_lda_c,
-    "matrixmarket": read_count_matrix,
-    "npz": read_count_matrix,
+Reader = Callable[[Path, PathName | None], CorpusCounts]
+Opener = Callable[[Path, PathName | None], DocumentSource]
+COUNTS: dict[str, tuple[Reader, Opener]] = {
+    "uci": (count_files.read_bag_of_words, count_files.UciDocuments),
+    "lda-c": (count_files.read_lda_c, count_files.LdaCDocuments),
+    "matrixmarket": (count_files.read_count_matrix, count_files.open_count_matrix),
+    "npz": (count_files.read_count_matrix, count_files.open_count_matrix),
 }
-"""Readers of formats of counts."""
-TABLES = {"csv": read_text_csv, "parquet": read_text_parquet}
+"""Readers of formats of counts, at once and in blocks."""
+TABLES = {"csv": text_files.read_text_csv, "parquet": text_files.read_text_parquet}
 """Readers of formats of tables."""
 TEXTS = ("text", "folder", *TABLES)
 FORMATS = (*TEXTS, *COUNTS)
 """Names of the formats: one document per line, folders of text files, tables with a text column, counts."""
-BY_ENDING = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-    ".mtx": "matrixmarket",
-    ".mm": "matrixmarket",
-    ".ldac": "lda-c",
-    ".lda-c": "lda-c",
+ENDINGS = {
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet", ".pq"),
+    "npz": (".npz",),
+    "matrixmarket": (".mtx", ".mm"),
+    "lda-c": (".ldac", ".lda-c"),
 }
+FIRST_LINES = {
+    "matrixmarket": re.compile(r"%%MatrixMarket"),
+    "uci": re.compile(r"(\s*\d+\s*\n){3}(\s*\d+\s+\d+\s+\d+\s*\n)+\Z"),
+    "lda-c": re.compile(r"(?=.*:)(\s*(0|\d+(\s+\d+:\d+)+)\s*\n)+\Z", flags=re.DOTALL),
+}
+"""How files of counts begin."""
 PEEKED = 5
-LDA_C = re.compile(r"\s*(0|\d+(\s+\d+:\d+)+)\s*")
-WHOLE = re.compile(r"\s*\d+\s*")
-TRIPLE = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
+"""Lines that are examined."""
 USED_BY = {
     "text_column": (tuple(TABLES), "tables (csv, parquet)"),
     "label_column": (("folder", *TABLES), "tables (csv, parquet) and folders"),
@@ -99,24 +93,18 @@ def recognise(path: Path) -> str:
     name = path.name.lower().removesuffix(".gz")
     if name.startswith("docword."):
         return "uci"
-    for ending, format in BY_ENDING.items():
-        if name.endswith(ending):
-            return format
+    by_ending = [format for format, endings in ENDINGS.items() if name.endswith(endings)]
+    if by_ending:
+        return by_ending[0]
     try:
-        lines = [line for _, line in islice(read_lines(path), PEEKED) if line.strip()]
+        lines = "".join(f"{line}\n" for _, line in islice(filled_lines(path), PEEKED))
     except ValueError:  # not text: the reader of the text then names the line
         return "text"
-    if lines and lines[0].startswith("%%MatrixMarket"):
-        return "matrixmarket"
-    if len(lines) > 3 and all(map(WHOLE.fullmatch, lines[:3])) and all(map(TRIPLE.fullmatch, lines[3:])):
-        return "uci"
-    if all(map(LDA_C.fullmatch, lines)) and any(":" in line for line in lines):
-        return "lda-c"
-    return "text"
+    return next((format for format, begin in FIRST_LINES.items() if begin.match(lines)), "text")
 
 
 def read_corpus(
-    path: str | os.PathLike[str],
+    path: PathName,
     *,
     format: str = "auto",
     n_words: int = 5000,
@@ -125,9 +113,9 @@ def read_corpus(
     drop_common: float | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
-    vocabulary: str | os.PathLike[str] | None = None,
+    vocabulary: PathName | None = None,
     known_words: Sequence[str] | None = None,
-    leave_out: str | os.PathLike[str] | None = None,
+    leave_out: PathName | None = None,
 ) -> CorpusCounts:
     r"""Return the word counts of a corpus in a file or folder.
 
@@ -191,25 +179,30 @@ def read_corpus(
         raise FileNotFoundError(f"{place} must be a file or a folder with a corpus, but does not exist.")
     if format == "auto":
         format = recognise(place)
-    columns: dict[str, Any] = {"text_column": text_column, "label_column": label_column}
     word_options: dict[str, Any] = {"stop_words": stop_words, "phrases": phrases, "drop_common": drop_common}
-    check_for_format(place, format, vocabulary=vocabulary, **columns, **word_options)
+    check_for_format(
+        place,
+        format,
+        vocabulary=vocabulary,
+        text_column=text_column,
+        label_column=label_column,
+        **word_options,
+    )
     if format in COUNTS:
-        counted = COUNTS[format](place, vocabulary)
+        counted = COUNTS[format][0](place, vocabulary)
         return counted if known_words is None else match_words(counted, known_words, str(place))
     if format in TABLES:
-        texts = TABLES[format](place, **columns)
+        texts = TABLES[format](place, text_column, label_column)
     elif format == "folder":
-        texts = _labelled(place, read_folder(place, leave_out), label_column)
+        texts = _labelled(place, text_files.read_folder(place, leave_out), label_column)
     else:
-        numbers, lines = zip(*document_lines(place), strict=True)
-        texts = Texts(list(lines), [f"line {number}" for number in numbers], [])
+        texts = text_files.read_text_lines(place)
     return count_texts(
         texts, n_words, known_words=known_words, source=str(place), format=format, **word_options
     )
 
 
-def check_for_format(place: Path, format: str, **given: Any) -> None:
+def check_for_format(place: Path, format: str, **given: object) -> None:
     """Raise ValueError for an argument of :func:`read_corpus` that a format does not use.
 
     Arguments that are None, False or the default ``"english"`` are not given.
@@ -231,7 +224,7 @@ def _labelled(path: Path, texts: Texts, label: str | None) -> Texts:
     labels = [name.rpartition("/")[0].partition("/")[0] for name in texts.names]
     if not any(labels):
         raise ValueError(f"label_column is 'folder', and {path} has no subfolders.")
-    return LabelledTexts.make(texts, labels)
+    return texts._replace(labels=labels)
 
 
 def count_texts(
@@ -251,7 +244,8 @@ def count_texts(
     >>> count_texts(Texts(["Rice and maize.", "It is."], ["a", "b"], [])).notes
     ('1 of 2 documents has none of the words and was left out: b.',)
     """
-    documents, names, notes = texts.texts, texts.names, list(texts.notes)
+    documents, names, given_notes, labels = texts
+    notes = list(given_notes)
     if known_words is None:
         try:
             counts, words, kept = count_words(
@@ -264,16 +258,12 @@ def count_texts(
     else:
         words = tuple(known_words)
         counts, kept, unknown = count_known_words(documents, words, stop_words)
-        if not len(kept):
-            raise _unknown(source, words)
-        often, total = [word for word, _ in unknown.most_common()], unknown.total() + int(counts.sum())
-        notes += _about_unknown(unknown.total(), total, words, often)
+        notes += _note_on_unknown(source, words, unknown, float(counts.sum()))
     if len(kept) < len(documents):
         dropped = sorted(set(range(len(documents))) - set(kept.tolist()))
         does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
         which = shortened([names[place] for place in dropped], 3)
         notes.append(f"{len(dropped):,} of {len(documents):,} documents {does} left out: {which}.")
-    labels = texts.labels if isinstance(texts, LabelledTexts) else None
     return CorpusCounts(
         counts,
         words,
@@ -309,42 +299,31 @@ def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The c
 
     if corpus.words is None:
         if corpus.counts.shape[1] != len(words):
-            raise ValueError(
-                f"{source} must have {len(words):,} words, as many as are known, got "
-                f"{corpus.counts.shape[1]:,} without names: give their vocabulary."
-            )
+            got = f"{corpus.counts.shape[1]:,} without names: give their vocabulary"
+            raise ValueError(f"{source} must have the {len(words):,} known words, got {got}.")
         return replace(corpus, words=tuple(words))
-    target = {word: place for place, word in enumerate(words)}
-    place = np.array([target.get(word, -1) for word in corpus.words])
-    known = np.flatnonzero(place >= 0)
-    if not len(known):
-        raise _unknown(source, words)
-    chosen = sp.coo_array(corpus.counts[:, known])
-    moved = sp.coo_array(
-        (chosen.data, (chosen.row, place[known][chosen.col])), shape=(chosen.shape[0], len(words))
-    )
-    found = counted_documents(moved, words, corpus.names.__getitem__, source, corpus.format)
-    totals = np.asarray(corpus.counts.sum(axis=0)).ravel()
-    totals[known] = 0
-    often = [corpus.words[column] for column in np.argsort(-totals, kind="stable") if totals[column]]
-    notes = _about_unknown(float(totals.sum()), corpus.n_tokens, words, often)
-    return replace(found, notes=(*corpus.notes, *notes, *found.notes))
+    column = {word: place for place, word in enumerate(words)}
+    target = np.array([column.get(word, -1) for word in corpus.words])
+    totals = np.where(target < 0, corpus.counts.sum(axis=0), 0).tolist()
+    unknown = Counter({word: total for word, total in zip(corpus.words, totals, strict=True) if total})
+    entries = corpus.counts[:, target >= 0].tocoo()
+    coordinates = (entries.data, (entries.row, target[target >= 0][entries.col]))
+    counts = sp.coo_array(coordinates, shape=(len(corpus), len(words)))
+    notes = _note_on_unknown(source, words, unknown, float(counts.sum()))
+    matched = counted_documents(counts, words, corpus.names.__getitem__, source, corpus.format)
+    return replace(matched, notes=(*corpus.notes, *notes, *matched.notes))
 
 
-def _unknown(source: str, words: Sequence[str]) -> ValueError:
-    return ValueError(
-        f"{source} must have at least one of the {len(words):,} words that are known, got none."
-    )
-
-
-def _about_unknown(left: float, total: float, words: Sequence[str], often: Sequence[str]) -> list[str]:
-    """Return a note on words that were left out, if any; ``often`` are these words, by frequency."""
-    if not left:
+def _note_on_unknown(source: str, words: Sequence[str], unknown: Counter[str], n_known: float) -> list[str]:
+    """Return a note on words that were left out, if any; raise ValueError if no word is known."""
+    if not n_known:
+        raise ValueError(f"{source} must have at least one of the {len(words):,} known words, got none.")
+    if not unknown:
         return []
-    most = shortened([repr(word) for word in often], 3)
+    total, often = unknown.total() + n_known, [repr(word) for word, _ in unknown.most_common()]
     return [
-        f"{left:,.10g} of {total:,.10g} words ({left / total:.0%}) are not among the {len(words):,} known "
-        f"ones and were left out, most often {most}."
+        f"{unknown.total():,.10g} of {total:,.10g} words ({unknown.total() / total:.0%}) are not among the "
+        f"{len(words):,} known ones and were left out, most often {shortened(often, 3)}."
     ]
 
 
@@ -377,21 +356,14 @@ def open_documents(data: Any, vocabulary: Any = None, format: str | None = None)
         return CsrDocuments(data)
     if not isinstance(data, str | os.PathLike):
         raise TypeError(f"data must be a file, a sparse matrix or a source, got {type(data).__name__}.")
-    file = existing_file(Path(data), "a corpus of counts or texts")
+    file = existing_file(data, "a corpus of counts or texts")
     format = format or recognise(file)
-    if format == "uci":
-        return UciDocuments(file, vocabulary)
-    if format == "lda-c":
-        return LdaCDocuments(file, vocabulary)
-    if format in ("matrixmarket", "npz"):
-        return CsrDocuments(all_documents(file, vocabulary))
-    if format != "text":
-        raise ValueError(
-            f"{file} is in the format {format}, which is not read in blocks: load it with read_corpus."
-        )
-    if vocabulary is None:
-        raise ValueError(
-            f"{file} is text, whose words must be known before it is read in blocks: give vocabulary, or "
-            "load it with read_corpus."
-        )
-    return TextDocuments(file, vocabulary)
+    if format == "text":
+        if vocabulary is None:
+            raise ValueError(
+                f"{file} is text, and its words must be known: give vocabulary, or use read_corpus."
+            )
+        return text_files.TextDocuments(file, vocabulary)
+    if format not in COUNTS:
+        raise ValueError(f"{file} is not read in blocks, as it is {format}: load it with read_corpus.")
+    return COUNTS[format][1](file, vocabulary)

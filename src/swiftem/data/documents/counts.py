@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.core.types import Index
+from swiftem.data.documents.sparse import Sparse
+
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    Counts = sp.csr_array[Any, tuple[int, int]]
+    Coordinates = sp.coo_array[Any, tuple[int, int]]
+
 __all__ = [
     "CorpusCounts",
-    "LabelledTexts",
+    "Entries",
     "Texts",
     "beginnings",
     "check_tokens",
     "counted_documents",
+    "matrix_of",
     "without_zeros",
 ]
+
+Entries = NDArray[np.int64]
+"""Document, word and count of non-zero counts, shape (m, 3), from 0."""
 
 SHOWN, MOST_SHOWN, SHOWN_BYTES = 200, 4000, 1 << 26
 """Characters of a document's text that are kept: at least, at most, and of all documents together."""
@@ -57,7 +67,7 @@ class CorpusCounts:
     CorpusCounts of 2 documents, 2 words and 6 tokens
     """
 
-    counts: sp.csr_array[Any, tuple[int, int]]
+    counts: Counts
     words: tuple[str, ...] | None
     names: tuple[str, ...]
     texts: tuple[str, ...] | None = None
@@ -112,24 +122,14 @@ class Texts(NamedTuple):
         The documents; names of their files, titles, or their positions in the file.
     notes : list of str
         Sentences on what was left out.
+    labels : list of str, length D, or None
+        Their values in a column, or their subfolders.
     """
 
     texts: list[str]
     names: list[str]
     notes: list[str]
-
-
-class LabelledTexts(Texts):
-    """Documents with a label each: their values in a column, or their subfolders."""
-
     labels: list[str] | None = None
-
-    @classmethod
-    def make(cls, texts: Texts, labels: list[str] | None) -> LabelledTexts:
-        """Return the documents with these labels."""
-        labelled = cls(*texts)
-        labelled.labels = labels
-        return labelled
 
 
 def beginnings(texts: Sequence[str]) -> tuple[str, ...]:
@@ -152,8 +152,16 @@ def _beginning(text: str, length: int) -> str:
     return line[: length - 2].rstrip(" .,;:") + "…"
 
 
+def matrix_of(tables: Iterable[Entries], shape: tuple[int, int], first: int = 0) -> Coordinates:
+    """Return the entries of some tables as a matrix whose row 0 is document ``first``."""
+    import scipy.sparse as sp
+
+    document, word, count = np.concatenate([np.empty((0, 3), dtype=np.int64), *tables]).T
+    return sp.coo_array((count, (document - first, word)), shape=shape)
+
+
 def counted_documents(
-    counts: Any, words: Sequence[str] | None, name: Callable[[int], str], source: str, format: str
+    counts: Coordinates, words: Sequence[str] | None, name: Callable[[int], str], source: str, format: str
 ) -> CorpusCounts:
     """Return the corpus of a matrix of counts, without documents that have no words.
 
@@ -162,7 +170,7 @@ def counted_documents(
     Parameters
     ----------
     counts : sparse, shape (D, V)
-        Non-negative; duplicates are summed.
+        Non-negative, in COO form; duplicates are summed.
     words : sequence of str, length V, or None
         The words.
     name : callable
@@ -180,34 +188,35 @@ def counted_documents(
     import scipy.sparse as sp
 
     check_tokens(source, counts.data)
-    n_documents, numbers = counts.shape[0], None
-    if counts.format == "coo" and n_documents > len(counts.data):
-        numbers, row = np.unique(counts.row, return_inverse=True)
+    n_documents = counts.shape[0]
+    numbers: Index = np.arange(min(n_documents, counts.nnz))
+    if n_documents > counts.nnz:
+        numbers, row = np.unique(counts.row.astype(np.intp), return_inverse=True)
         counts = sp.coo_array((counts.data, (row, counts.col)), shape=(len(numbers), counts.shape[1]))
-    matrix = without_zeros(sp.csr_array(counts))
-    kept = np.flatnonzero(np.diff(matrix.indptr))
-    if not len(kept):
+    matrix = without_zeros(counts)
+    has_words = np.diff(matrix.indptr) > 0
+    if not has_words.any():
         raise ValueError(f"{source} must have at least one document with a word in it, got none.")
-    names = (kept if numbers is None else numbers[kept]).tolist()
-    empty = n_documents - len(kept)
+    empty = n_documents - np.count_nonzero(has_words)
     notes = (f"{empty:,} of {n_documents:,} documents have no words and were left out.",) if empty else ()
-    if len(kept) < matrix.shape[0]:
-        matrix = matrix[kept]
     return CorpusCounts(
-        matrix,
+        matrix if has_words.all() else matrix[has_words],
         None if words is None else tuple(words),
-        tuple(map(name, names)),
+        tuple(map(name, numbers[has_words].tolist())),
         None,
         format,
         notes,
     )
 
 
-def without_zeros(matrix: Any) -> Any:
-    """Return a CSR array whose duplicate entries are summed and whose zeros are removed, in place."""
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
+def without_zeros(matrix: Sparse) -> Counts:
+    """Return a copy of a sparse matrix in CSR form, its duplicate entries summed and its zeros removed."""
+    from scipy.sparse import csr_array
+
+    counts: Counts = csr_array(matrix, copy=True)
+    counts.sum_duplicates()
+    counts.eliminate_zeros()
+    return counts
 
 
 def check_tokens(source: str, counts: NDArray[Any]) -> None:

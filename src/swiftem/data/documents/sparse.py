@@ -6,23 +6,17 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from swiftem.core.checks import check_finite
 from swiftem.core.files import in_brackets
 
-__all__ = ["checked_counts", "checked_sparse", "is_sparse"]
+__all__ = ["Sparse", "checked_counts", "checked_sparse", "is_sparse"]
 
-INDEX_ARRAYS = {
-    "csr": ("indptr", "indices"),
-    "csc": ("indptr", "indices"),
-    "bsr": ("indptr", "indices"),
-    "coo": ("row", "col"),
-    "dia": ("offsets",),
-}
-"""Index arrays of SciPy's formats that have them as attributes."""
+Sparse = Any
+"""A sparse matrix of SciPy, in any form."""
 
 
-def is_sparse(data: Any) -> bool:
+def is_sparse(data: object) -> bool:
     """Return whether ``data`` is a sparse matrix, of SciPy or a similar library.
 
     >>> import scipy.sparse as sp
@@ -33,27 +27,32 @@ def is_sparse(data: Any) -> bool:
     return hasattr(type(data), "tocsr") and hasattr(type(data), "nnz")
 
 
-def checked_counts(counts: Any, dtype: Any = None) -> Any:
-    """Return a copy of a matrix of counts in CSR form without duplicates, or raise an error.
+def checked_counts(name: str, counts: Sparse, dtype: DTypeLike | None = None) -> Sparse:
+    """Return a matrix of counts as :func:`checked_sparse` does, or raise an error for the first wrong entry.
 
-    It is converted to ``dtype``, if given, before duplicates are summed.
+    It is converted to ``dtype``, if given, and bools to integers.
     """
     if not is_sparse(counts):
-        raise TypeError(f"counts must be a SciPy sparse matrix, got {type(counts).__name__}.")
-    if len(counts.shape) != 2 or 0 in counts.shape:
-        raise ValueError(f"data must have at least one document and one word, got shape {counts.shape}.")
-    if np.dtype(counts.dtype).kind not in "biuf":
-        raise TypeError(f"data must hold real numbers, got dtype {counts.dtype}.")
-    counts = checked_sparse("data", counts)
-    matrix = (counts if dtype is None else counts.astype(dtype)).tocsr(copy=True)
-    check_finite("data", matrix.data)
-    if (matrix.data < 0).any():
-        raise ValueError(f"data must hold counts, which are not negative, got {matrix.data.min():g}.")
-    matrix.sum_duplicates()
+        raise TypeError(f"{name} must be a SciPy sparse matrix of counts, got {type(counts).__name__}.")
+    kind = np.dtype(counts.dtype).kind
+    if kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {counts.dtype}.")
+    matrix = checked_sparse(name, counts)
+    if 0 in matrix.shape:
+        raise ValueError(f"{name} must have at least one document and one word, got shape {matrix.shape}.")
+    if kind == "b" or dtype is not None:
+        matrix = matrix.astype(dtype or np.int64)
+    if not (np.isfinite(matrix.data) & (matrix.data >= 0)).all():
+        entries = matrix.tocoo()
+        place = np.argmin(np.isfinite(entries.data) & (entries.data >= 0))
+        raise ValueError(
+            f"{name} must hold finite counts of at least 0, got {entries.data[place]:g} in row "
+            f"{entries.row[place]}, column {entries.col[place]} (from 0)."
+        )
     return matrix
 
 
-def checked_sparse(name: str, matrix: Any) -> Any:
+def checked_sparse(name: str, matrix: Sparse) -> Any:
     """Return a sparse matrix with a valid structure, or raise an error.
 
     An index out of range, or a decreasing ``indptr``, would be read and written out of bounds. The cost of
@@ -96,13 +95,13 @@ def checked_sparse(name: str, matrix: Any) -> Any:
         ) from None
 
 
-def _checked(matrix: Any) -> Any:
+def _checked(matrix: Sparse) -> Sparse:
     import scipy.sparse as sp
 
     if matrix.ndim != 2:
         raise ValueError(f"its shape is {matrix.shape}, not (D, V)")
-    for part in INDEX_ARRAYS.get(matrix.format, ()):
-        if np.asarray(getattr(matrix, part)).dtype.kind not in "iu":
+    for part in ("indptr", "indices", "row", "col", "offsets"):
+        if np.asarray(getattr(matrix, part, 0)).dtype.kind not in "iu":
             raise ValueError(f"{part} must be whole numbers")
     if matrix.format in ("csr", "csc", "bsr"):
         # SciPy does not look at indices if the last number is negative.
@@ -111,13 +110,9 @@ def _checked(matrix: Any) -> Any:
         matrix = copy(matrix)  # the check removes spare entries
         matrix.check_format(full_check=True)
         return matrix
-    if matrix.format == "lil" and any(map(_differ, matrix.rows, matrix.data)):
+    if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
         raise ValueError("each row must have as many values as columns")
     if matrix.format == "dia":
         matrix = type(matrix)((matrix.data, matrix.offsets), shape=matrix.shape)
     entries = matrix.tocoo()
     return sp.coo_array((entries.data, (entries.row, entries.col)), shape=matrix.shape)
-
-
-def _differ(columns: Any, values: Any) -> bool:
-    return len(columns) != len(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,8 @@ from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Samples, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
-from swiftem.data.documents.counts import check_tokens
-from swiftem.data.documents.sparse import checked_counts
+from swiftem.data.documents.counts import check_tokens, without_zeros
+from swiftem.data.documents.sparse import Sparse, checked_counts
 from swiftem.data.weights import read_sample_weight
 
 __all__ = ["CountSource", "TokenSource"]
@@ -56,28 +56,27 @@ class CountSource(Source):
     access: ClassVar[Access] = "random"
     samples: ClassVar[Samples] = "tokens"
 
-    def __init__(self, counts: Any, sample_weight: ArrayLike | None = None) -> None:
+    def __init__(self, counts: Sparse, sample_weight: ArrayLike | None = None) -> None:
         # In float64 before duplicates are summed: small integer types would overflow.
-        matrix = checked_counts(counts, np.float64)
+        matrix = without_zeros(checked_counts("data", counts, np.float64))
         self.n_documents, self.n_words = (int(length) for length in matrix.shape)
-        of_document = read_sample_weight(sample_weight, self.n_documents, "document")
-
         document = np.repeat(np.arange(self.n_documents), np.diff(matrix.indptr))
-        kept = matrix.data > 0
-        if of_document is not None:
-            kept &= of_document[document] > 0
-        if not kept.any():
+        word, count = matrix.indices.astype(np.intp), matrix.data
+        weight = read_sample_weight(sample_weight, self.n_documents, "document")
+        if weight is not None:
+            is_used = weight[document] > 0
+            document, word, count = document[is_used], word[is_used], count[is_used]
+            weight = weight[document]
+        if not len(count):
             raise ValueError("data must have at least one token, got none.")
-        self._document: Index = document[kept]
-        self._word: Index = matrix.indices[kept].astype(np.intp)
-        count: Array = matrix.data[kept]
         check_tokens("data", count)
-        if (count == np.floor(count)).all():
-            self._last: Index | None = np.cumsum(count.astype(np.intp))
-            self._weight = None if of_document is None else of_document[self._document]
-        else:
-            self._last = None
-            self._weight = count if of_document is None else count * of_document[self._document]
+        self._document: Index = document
+        self._word: Index = word
+        is_whole = (count == np.floor(count)).all()
+        self._last: Index | None = np.cumsum(count.astype(np.intp)) if is_whole else None
+        self._weight: Array | None = weight
+        if not is_whole:
+            self._weight = count if weight is None else count * weight
 
     @property
     def n(self) -> int:
@@ -185,9 +184,7 @@ class TokenSource(ArraySource):
     ) -> None:
         document, word = _numbers("documents", documents), _numbers("words", words)
         if document.shape != word.shape:
-            raise ValueError(
-                f"documents and words must have the same length, got {len(document)} and {len(word)}."
-            )
+            raise ValueError(f"words must have the length of documents, {len(document)}, got {len(word)}.")
         if not len(document):
             raise ValueError("data must have at least one token, got none.")
         self.n_documents = _size("n_documents", n_documents, document)
@@ -227,7 +224,5 @@ def _size(name: str, size: int | None, numbers: Index) -> int:
     if size is None:
         return needed
     if check_int(name, size, minimum=1) < needed:
-        raise ValueError(
-            f"{name} must exceed every number that occurs, got {size} and a number {needed - 1}."
-        )
+        raise ValueError(f"{name} must exceed the largest number, {needed - 1}, got {size}.")
     return int(size)

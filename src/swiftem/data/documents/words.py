@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
 from importlib.util import find_spec
+from itertools import count as count_from
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from swiftem.core.checks import check_int, check_real, shortened, shown
 from swiftem.core.types import Array, Index
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
+    from swiftem.data.documents.counts import Counts
 
 __all__ = [
     "KnownWordCounts",
@@ -34,11 +34,12 @@ __all__ = [
     "count_words",
     "find_phrases",
     "note_on_common",
-    "phrases_among",
     "stop_word_set",
     "words_in",
 ]
 
+Phrases = Collection[tuple[str, ...]]
+"""Pairs of words."""
 WORD = re.compile(r"\b[^\W\d_]+(?:['’][^\W\d_]+)+\b|\b[^\W\d_]{3,}\b")
 LEAST = 3
 """Letters of a word."""
@@ -50,7 +51,6 @@ BETWEEN = re.compile(r"\s*-?\s*")
 """What may stand between the two words of a phrase."""
 COUNT, NPMI = 10, 0.5
 """Minimum number of times, and normalised pointwise mutual information, of a phrase. Chosen on docstrings."""
-ENGLISH = "en"
 EXTRA = "pip install 'swiftem[languages]'"
 COMMON = 0.3
 """Share of the documents from which words are reported."""
@@ -59,7 +59,7 @@ FEW = 20
 SHOWN = 8
 
 
-def words_in(text: str, phrases: Collection[tuple[str, str]] = ()) -> list[str]:
+def words_in(text: str, phrases: Phrases = ()) -> list[str]:
     """Return the words of a text in order; a phrase is one word, with a space.
 
     >>> words_in("The farmer's rice: don't eat l'eau!")
@@ -106,7 +106,7 @@ def _placed(text: str) -> list[tuple[str, bool]]:
     return found
 
 
-def _joined(words: list[tuple[str, bool]], phrases: Collection[tuple[str, str]]) -> list[str]:
+def _joined(words: list[tuple[str, bool]], phrases: Phrases) -> list[str]:
     found: list[str] = []
     last = ""
     for word, follows in words:
@@ -157,16 +157,6 @@ def find_phrases(texts: Iterable[str], left_out: Collection[str] = ()) -> frozen
     )
 
 
-def phrases_among(words: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Return the phrases of a vocabulary.
-
-    >>> phrases_among(["rice", "new york"])
-    frozenset({('new', 'york')})
-    """
-    pairs = (word.split(" ") for word in words if " " in word)
-    return frozenset((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
-
-
 def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     """Return the words to leave out, found as in documents, so that "L'eau" leaves out "eau".
 
@@ -178,18 +168,12 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     if stop_words is None:
         return frozenset()
     if isinstance(stop_words, str):
-        codes = _codes()
-        named = [ENGLISH if name.strip() == "english" else name.strip() for name in stop_words.split(",")]
-        if codes.issuperset(named):
-            return frozenset().union(*map(_of_language, named))
-        known = (
-            f"one or several of the languages {', '.join(sorted(codes))} (as in 'de,en')"
-            if len(codes) > 1
-            else f"a language (with {EXTRA})"
-        )
-        raise ValueError(
-            f"stop_words must be 'english', {known}, None or a list of words, got {shown(stop_words)}."
-        )
+        lists = [_stop_words(name.strip()) for name in stop_words.split(",")]
+        if None in lists:
+            languages = f"one or several languages (as in 'de,en'; {EXTRA})"
+            got = f"None or a list of words, got {shown(stop_words)}"
+            raise ValueError(f"stop_words must be 'english', {languages}, {got}.")
+        return frozenset().union(*filter(None, lists))
     given = list(stop_words) if isinstance(stop_words, Iterable) else [stop_words]
     for word in given:
         if not isinstance(word, str):
@@ -197,23 +181,17 @@ def stop_word_set(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     return frozenset(part for word in given for part in words_in(word))
 
 
-def _codes() -> frozenset[str]:
-    if find_spec("stopwordsiso") is None:
-        return frozenset((ENGLISH,))
-    import stopwordsiso
-
-    return frozenset(stopwordsiso.langs())
-
-
-@cache
-def _of_language(code: str) -> frozenset[str]:
-    if code == ENGLISH:
+def _stop_words(language: str) -> frozenset[str] | None:
+    """Return the stop words of a language, None if it is unknown."""
+    if language in ("english", "en"):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         return frozenset(ENGLISH_STOP_WORDS)
+    if find_spec("stopwordsiso") is None:
+        return None
     import stopwordsiso
 
-    return frozenset(word.lower() for word in stopwordsiso.stopwords(code))
+    return frozenset(map(str.lower, stopwordsiso.stopwords(language))) or None
 
 
 class WordCounts(NamedTuple):
@@ -229,7 +207,7 @@ class WordCounts(NamedTuple):
         Indices of the rows' documents in the given list, from 0.
     """
 
-    counts: sp.csr_array[Any, tuple[int, int]]
+    counts: Counts
     words: tuple[str, ...]
     kept: Index
 
@@ -284,36 +262,22 @@ def count_words(
     if drop_common is not None:
         check_real("drop_common", drop_common, minimum=0.0, maximum=1.0)
     left_out = stop_word_set(stop_words)
-    pairs = find_phrases(texts, left_out) if phrases else frozenset()
-
-    import scipy.sparse as sp
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    # Not max_features: its sort is not stable, so that ties in frequency are broken arbitrarily.
-    vectorizer = CountVectorizer(
-        analyzer=lambda text: [w for w in words_in(text, pairs) if w not in left_out]
-    )
-    try:
-        every = sp.csr_array(vectorizer.fit_transform(texts))
-    except ValueError:  # "empty vocabulary"
+    counts, column = _count(texts, find_phrases(texts, left_out) if phrases else ())
+    words = sorted(word for word in column if word not in left_out)
+    if not words:
         raise ValueError(
             "documents must have at least one word of three letters that is not a stop word, got none."
-        ) from None
-    alphabetical = vectorizer.get_feature_names_out()
-    totals = every.sum(axis=0)
+        )
+    counts = counts[:, [column[word] for word in words]]
+    totals = counts.sum(axis=0)
     if drop_common is not None:
-        totals[document_shares(every) > drop_common] = 0
+        totals[document_shares(counts) > drop_common] = 0
         if not totals.any():
-            raise ValueError(
-                f"drop_common must leave at least one word, got {drop_common}, and all are in more documents."
-            )
+            raise ValueError(f"drop_common must leave at least one word, got {drop_common}.")
     often = np.argsort(-totals, kind="stable")[:n_words]
     chosen = np.sort(often[totals[often] > 0])
-    counts = every[:, chosen]
-    kept = np.flatnonzero(counts.sum(axis=1))
-    counts = counts[kept]
-    counts.sort_indices()
-    return WordCounts(counts, tuple(str(word) for word in alphabetical[chosen]), kept)
+    counts, kept = _without_empty(counts[:, chosen])
+    return WordCounts(counts, tuple(words[place] for place in chosen), kept)
 
 
 class KnownWordCounts(NamedTuple):
@@ -329,7 +293,7 @@ class KnownWordCounts(NamedTuple):
         Words that are neither in the vocabulary nor stop words, with their counts.
     """
 
-    counts: sp.csr_array[Any, tuple[int, int]]
+    counts: Counts
     kept: Index
     unknown: Counter[str]
 
@@ -362,32 +326,40 @@ def count_known_words(
     >>> counts.toarray(), kept, unknown
     (array([[0, 2]]), array([0]), Counter({'rye': 1}))
     """
+    phrases = {tuple(word.split(" ")) for word in words if word.count(" ") == 1}
+    counts, column = _count(texts_in(documents), phrases, words)
+    totals, left_out = counts.sum(axis=0), stop_word_set(stop_words)
+    unknown = {
+        word: int(totals[place])
+        for word, place in column.items()
+        if place >= len(words) and word not in left_out
+    }
+    counts, kept = _without_empty(counts[:, : len(words)])
+    return KnownWordCounts(counts, kept, Counter(unknown))
+
+
+def _count(texts: list[str], phrases: Phrases, words: Sequence[str] = ()) -> tuple[Counts, dict[str, int]]:
+    """Return the counts of all words in the texts, and their columns; the first ones are for ``words``."""
     import scipy.sparse as sp
 
-    texts = texts_in(documents)
-    column = {word: place for place, word in enumerate(words)}
-    left_out, pairs = stop_word_set(stop_words), phrases_among(words)
-    unknown: Counter[str] = Counter()
-    columns: list[int] = []
-    values: list[int] = []
-    ends = [0]
+    column = defaultdict(count_from(len(words)).__next__, {word: place for place, word in enumerate(words)})
+    columns, values, ends = list[int](), list[int](), [0]
     for text in texts:
-        for word, count in Counter(words_in(text, pairs)).items():
-            place = column.get(word)
-            if place is not None:
-                columns.append(place)
-                values.append(count)
-            elif word not in left_out:
-                unknown[word] += count
+        counted = Counter(words_in(text, phrases))
+        columns += map(column.__getitem__, counted)
+        values += counted.values()
         ends.append(len(columns))
-    counts = sp.csr_array(
-        (np.array(values, dtype=np.int64), np.array(columns, dtype=np.int64), ends),
-        shape=(len(texts), len(words)),
-    )
+    parts = (np.array(part, dtype=np.int64) for part in (values, columns, ends))
+    n_columns = max(column.values(), default=-1) + 1
+    return sp.csr_array(tuple(parts), shape=(len(texts), n_columns)), column
+
+
+def _without_empty(counts: Counts) -> tuple[Counts, Index]:
+    """Return the rows that have entries, sorted, and their indices."""
     kept = np.flatnonzero(np.diff(counts.indptr))
     counts = counts[kept]
     counts.sort_indices()
-    return KnownWordCounts(counts, kept, unknown)
+    return counts, kept
 
 
 def texts_in(documents: Iterable[str]) -> list[str]:
@@ -404,13 +376,13 @@ def texts_in(documents: Iterable[str]) -> list[str]:
     return texts
 
 
-def document_shares(counts: Any) -> Array:
+def document_shares(counts: Counts) -> Array:
     """Return the share of the documents that have each word, (V,), of counts (D, V)."""
     found: Array = np.bincount(counts.indices, minlength=counts.shape[1]) / counts.shape[0]
     return found
 
 
-def note_on_common(counts: Any, words: Sequence[str]) -> list[str]:
+def note_on_common(counts: Counts, words: Sequence[str]) -> list[str]:
     """Return a sentence on words that are in many documents, if there are any."""
     shares = document_shares(counts)
     common = [int(place) for place in np.argsort(-shares, kind="stable") if shares[place] > COMMON]

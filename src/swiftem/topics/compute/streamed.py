@@ -12,7 +12,7 @@ from swiftem.core.files import fingerprint
 from swiftem.core.scratch import release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.documents.blocks import DocumentSource, ParsedDocuments, Spool
+from swiftem.data.documents.blocks import DocumentSource, FileDocuments, SpooledDocuments
 from swiftem.data.documents.sparse import checked_sparse
 from swiftem.data.reading import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
@@ -89,24 +89,18 @@ class StreamedDocuments(Source):
     allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
 
     def __init__(self, source: DocumentSource, weight: ArrayLike | None = None, scratch: Any = None) -> None:
-        self._source, self.n_words = source, source.n_words
-        self._spool: Spool | None = None
-        spool = Spool(self.n_words, scratch) if isinstance(source, ParsedDocuments) else None
+        is_text = isinstance(source, FileDocuments)
+        self._source = SpooledDocuments(source, BLOCK, scratch) if is_text else source
+        self.n_words = source.n_words
         lengths: list[Array] = []
         self.n_entries = self.largest = 0
         least, most = extent_of()
-        for first, block in self._read():
+        for _, block in self._read():
             check_weights("X", block.data, "entry", "counts")
             lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
             self.n_entries += block.nnz
             least, most = extent_of(block.data, np.array([least, most]))
             self.largest = max(self.largest, block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)
-            if spool is not None:
-                try:
-                    spool.add(first, block)
-                except OSError:  # the disk is full
-                    spool = None
-        self._spool = spool
         self.length = np.concatenate(lengths) if lengths else np.empty(0)
         self.n = len(self.length)
         if not self.n:
@@ -120,7 +114,7 @@ class StreamedDocuments(Source):
         self._coming: Generator[tuple[int, Any], None, None] | None = None
 
     def _read(self) -> Generator[tuple[int, Any], None, None]:
-        return read_ahead(self._checked() if self._spool is None else self._spool.blocks())
+        return read_ahead(self._checked())
 
     def _checked(self) -> Iterator[tuple[int, Any]]:
         """Yield the validated blocks of the source, which may be user-defined."""

@@ -1,1 +1,0 @@
-"""Files of documents, one module per format."""
