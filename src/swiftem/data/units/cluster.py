@@ -60,6 +60,8 @@ class DaskUnits(Units):
         Client of the cluster; workers must be able to import swiftem.
     """
 
+    client: Client
+
     def __init__(self, client: Client, read: Callable[..., object], items: Iterable[Item]) -> None:
         super().__init__(read, items)
         self.client = client
@@ -119,34 +121,32 @@ class DaskUnits(Units):
         futures = self._start(function, work, range(len(work)))
         done = as_completed(futures, with_results=True, raise_errors=False, loop=self.client.loop)
         last = running = perf_counter()
-        is_warned = False
         try:
             while len(results) < len(work):
                 check()
-                batch = done.next_batch(block=False)
+                batch, now = done.next_batch(block=False), perf_counter()
                 for future, result in batch:
                     place = futures.pop(future)
                     if future.status == "finished":
                         results[place] = result
                         continue
-                    self._check_death(future, result)
                     deaths[place] += 1
-                    self._renew(work[place][0], deaths[place])
+                    self._renew(work[place][0], future, result, deaths[place])
                     again = self._start(function, work, [place], deaths[place])
                     futures |= again
                     done.update(again)
-                now = perf_counter()
                 if self.client.status == "running":
                     running = now
                 elif now - running > NO_SCHEDULER:
                     raise self._lost()
                 if batch:
-                    last, is_warned = now, False
-                    continue
-                sleep(POLL)
-                if running == now and now - last > NO_WORKER and not is_warned and not self._threads():
-                    is_warned = True
-                    warn("No worker is left: the run waits until one joins.", UserWarning)
+                    last = now
+                else:
+                    sleep(POLL)
+                if running == now and now - last > NO_WORKER:
+                    last = now
+                    if not self._threads():
+                        warn("No worker is left: the run waits until one joins.", UserWarning)
         finally:
             if futures and self.client.status == "running":
                 self.client.cancel(list(futures), force=True)
@@ -175,25 +175,22 @@ class DaskUnits(Units):
         futures = _submit(self.client, operator.call, items, [f"{name}-{token}-{place}" for place in places])
         return dict(zip(futures, places, strict=True))
 
-    def _check_death(self, future: Future, result: Any) -> None:
-        """Raise the error of a task, unless it ended because its workers died."""
+    def _renew(self, number: int, future: Future, result: Any, deaths: int) -> None:
+        """Make the content of a unit again if it is kept; raise the error of a task whose worker lives."""
         from distributed import KilledWorker
 
+        unit, weight, where = self.items[number]
         if future.status == "error" and not isinstance(result[1], KilledWorker):
             raise result[1]
         if self.client.status != "running":
             raise self._lost()
-
-    def _renew(self, number: int, deaths: int) -> None:
-        """Make the content of a unit again whose workers died, if it is kept."""
         if deaths > MOST_DEATHS:
             raise ClusterError(
-                f"Workers died {MOST_DEATHS} times at {self.items[number][2]}: their memory may be too small "
-                "for a unit, give smaller chunks."
+                f"Workers died {MOST_DEATHS} times at {where}: their memory may be too small for a unit, "
+                "give smaller chunks."
             )
-        log.warning("%s: its worker died, it is started again", self.items[number][2])
+        log.warning("%s: its worker died, it is started again", where)
         if number in self.held:
-            unit, weight, where = self.items[number]
             (self.held[number],) = self._contents([(_renamed(unit), _renamed(weight), where)])
 
     def _contents(self, items: list[Item]) -> list[Future]:

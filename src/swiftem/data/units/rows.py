@@ -89,7 +89,7 @@ def _opened(
     return open_source(list(files), columns, weight, allow_missing=allow_missing)
 
 
-def read_rows(unit: Any, weight: Any, where: str, *, allow_missing: bool = False) -> ArraySource:
+def read_rows(unit: Any, weight: object, where: str, *, allow_missing: bool = False) -> ArraySource:
     """Return the rows of a unit with positive weight in aligned arrays; invalid rows raise ValueError.
 
     Parameters
@@ -114,11 +114,12 @@ def read_rows(unit: Any, weight: Any, where: str, *, allow_missing: bool = False
     rows = aligned(rows)
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"{where} must have rows and columns, got an array of shape {rows.shape}.")
-    if weight is not None:
-        weight = unit_weights(weight, len(rows), "rows", where)
-        if not weight.all():
-            rows, weight = rows[weight > 0.0], weight[weight > 0.0]
-    return _source(rows, weight, names, allow_missing)
+    if weight is None:
+        return _source(rows, None, names, allow_missing)
+    weights = unit_weights(weight, len(rows), "rows", where)
+    if not weights.all():
+        rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+    return _source(rows, weights, names, allow_missing)
 
 
 def _source(

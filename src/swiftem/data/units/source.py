@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from glob import glob
-from hashlib import blake2b
 from math import isfinite
 from os import PathLike, stat
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from swiftem.core.checks import refuse_columns, shown
+from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
@@ -31,6 +31,8 @@ from swiftem.data.units.rows import FileBlock, RowSummary, read_rows, rows_at, s
 from swiftem.data.units.tasks import Units, Work
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from swiftem.core.compute import Compute, Placement
     from swiftem.core.model import BoundModel, Model
 
@@ -79,11 +81,11 @@ class UnitSamples(Source):
     def __init__(
         self,
         read: Callable[..., object],
-        units: Sequence[Any],
-        weights: Sequence[Any] | None = None,
+        units: Sequence[object],
+        weights: Sequence[object] | None = None,
         *,
         where: Sequence[str] | None = None,
-        client: Any = None,
+        client: Client | None = None,
         token: str = "",
     ) -> None:
         where = where or [f"unit {number} of {self.named}" for number in range(len(units))]
@@ -191,10 +193,10 @@ class UnitSource(UnitSamples):
 
     def __init__(
         self,
-        units: Sequence[Any],
-        weights: Sequence[Any] | None = None,
+        units: Sequence[object],
+        weights: Sequence[object] | None = None,
         *,
-        client: Any = None,
+        client: Client | None = None,
         token: str = "",
         where: Sequence[str] | None = None,
         names: Sequence[str] = (),
@@ -245,10 +247,7 @@ class UnitSource(UnitSamples):
 
     def fingerprint(self) -> str:
         """Return a text that changes if the division, lengths, weights or means of the units change."""
-        digest = blake2b(self._token.encode(), digest_size=16)
-        for part in (self.lengths, self.weight, self._means, *self._observed):
-            digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()
+        return fingerprint(self._token, self.lengths, self.weight, self._means, *self._observed)
 
     def sample(self, most: int, seed: int) -> ArraySource:
         """Return at most about ``most`` rows, a random share of each unit, as an array.
@@ -274,7 +273,7 @@ class UnitSource(UnitSamples):
 
 
 def units_of(
-    data: Any, sample_weight: Any = None, *, client: Any = None, allow_missing: bool = False
+    data: Any, sample_weight: object = None, *, client: Client | None = None, allow_missing: bool = False
 ) -> UnitSource:
     """Return a Dask collection as units: one for each chunk or partition.
 
@@ -303,7 +302,7 @@ def units_of(
     )
 
 
-def token_of(*data: Any) -> str:
+def token_of(*data: object) -> str:
     """Return a text that changes if the graph of a collection changes."""
     from dask.base import tokenize
 
@@ -334,7 +333,7 @@ def parts_of(name: str, data: Any) -> list[Any]:
     return [data]
 
 
-def current_client() -> Any:
+def current_client() -> Client | None:
     """Return the current client of Dask, or None if there is none."""
     try:
         from distributed import Client
@@ -345,11 +344,11 @@ def current_client() -> Any:
 
 
 def open_units(
-    path: Any,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     columns: Sequence[Column] | None = None,
     weight: Column | None = None,
     *,
-    client: Any = None,
+    client: Client | None = None,
     allow_missing: bool = False,
     leave_out: bool = False,
 ) -> UnitSource:
@@ -398,8 +397,7 @@ def open_units(
         step = max(1, UNIT_BYTES // source.row_bytes)
         spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
     written = [(status.st_size, status.st_mtime_ns) for status in map(stat, files)]
-    version = blake2b(repr(written).encode(), digest_size=8).hexdigest()
-    block = partial(FileBlock, tuple(files), chosen, weight, version)
+    block = partial(FileBlock, tuple(files), chosen, weight, fingerprint(repr(written)))
     place = files[0] if len(files) == 1 else "the files"
     return UnitSource(
         [block(number, span) for number, span in enumerate(spans)],

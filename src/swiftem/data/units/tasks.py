@@ -6,7 +6,7 @@ A unit is a fixed part of the data that a task reads where it runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from swiftem.core.types import Array
 from swiftem.data.foreign import is_planned
 from swiftem.data.weights import check_weights
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 __all__ = ["Item", "Units", "Work", "aligned", "nothing", "unit_weights"]
 
 T = TypeVar("T")
 
-Item = tuple[Any, Any, str]
+Item = tuple[object, object, str]
 """A unit and its weights or None, both lazy or not, and the unit's name in errors."""
 Work = Sequence[tuple[Any, ...]]
 """Number of a unit, and further arguments of its task."""
@@ -46,7 +49,7 @@ class Units:
     [16, 27]
     """
 
-    client: Any = None
+    client: Client | None = None
     """The distributed.Client whose workers run the tasks, if any."""
 
     def __init__(self, read: Callable[..., object], items: Iterable[Item]) -> None:
@@ -94,7 +97,7 @@ def aligned(array: Any) -> Any:
     return None if array is None else np.require(array, requirements=["C", "A", "W"])
 
 
-def unit_weights(weight: Any, n: int, samples: str, where: str) -> Array:
+def unit_weights(weight: object, n: int, samples: str, where: str) -> Array:
     """Return the weights of the samples ("rows" or "documents") of a unit; invalid ones raise ValueError."""
     found: Array = aligned(np.asarray(weight, dtype=np.float64).reshape(-1))
     if len(found) != n:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from hashlib import blake2b
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from swiftem.core.checks import as_numbers
+from swiftem.core.files import fingerprint
 from swiftem.core.source import Samples
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.documents.counts import without_zeros
@@ -24,6 +24,9 @@ from swiftem.data.units.tasks import aligned, nothing, unit_weights
 from swiftem.data.weights import check_weights
 from swiftem.topics.compute.corpus import Documents, SmallDocuments
 from swiftem.topics.documents import BoundDocuments
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["UnitDocuments", "UnitDocumentsCompute", "read_documents", "unit_counts"]
 
@@ -103,9 +106,6 @@ def unit_counts(
     alpha: Array,
     left_out: tuple[Array, Array] | None,
     documents: Documents,
-    *,
-    rounds: int = ROUNDS,
-    tolerance: float = TOLERANCE,
 ) -> tuple[Array, float]:
     """Return the expected counts of words in topics (V, K) of a unit, and its log-likelihood.
 
@@ -120,10 +120,8 @@ def unit_counts(
         explain it. None: it is not.
     documents : Documents
         The unit.
-    rounds, tolerance : int and float
-        When the E-step of a document ends.
     """
-    places, _ = documents.fold_in(topics, alpha, max_iter=rounds, tol=tolerance)
+    places, _ = documents.fold_in(topics, alpha, max_iter=ROUNDS, tol=TOLERANCE)
     if left_out is None:
         counts, value = documents.em_pass(places, topics, alpha)
     else:
@@ -170,11 +168,11 @@ class UnitDocuments(UnitSamples):
 
     def __init__(
         self,
-        units: Sequence[Any],
-        weights: Sequence[Any] | None,
+        units: Sequence[object],
+        weights: Sequence[object] | None,
         *,
         is_small: Callable[[int, int], bool],
-        client: Any = None,
+        client: Client | None = None,
         token: str = "",
     ) -> None:
         super().__init__(read_documents, units, weights, client=client, token=token)
@@ -194,7 +192,7 @@ class UnitDocuments(UnitSamples):
 
     def fingerprint(self) -> str:
         """Return a text that changes if the division, or the summaries of units, change."""
-        return blake2b(repr((self._token, self.summaries)).encode(), digest_size=16).hexdigest()
+        return fingerprint(repr((self._token, self.summaries)))
 
     @cached_property
     def few(self) -> Documents:
@@ -206,24 +204,27 @@ class UnitDocuments(UnitSamples):
         return read_documents(matrix, np.concatenate([part.weight for part in parts]), "X", small=self.small)
 
     def counts(
-        self, task: Callable[[Documents], tuple[Array, float]], n_topics: int, between: Callable[[], None]
+        self,
+        topics: Array,
+        alpha: Array,
+        left_out: tuple[Array, Array] | None,
+        between: Callable[[], None] = nothing,
     ) -> tuple[Array, float]:
-        """Return the sum of the counts (V, K) of all units by :func:`unit_counts`, and of log-likelihoods."""
+        """Return the sum of the counts (K, V) of all units by :func:`unit_counts`, and of log-likelihoods."""
+        task = partial(unit_counts, topics, alpha, left_out)
         sums, value = [], 0.0
-        most = max(1, MOST_BYTES // (8 * self.n_words * n_topics))
+        most = max(1, MOST_BYTES // (8 * self.n_words * len(alpha)))
         for first in range(0, self.n, most):
             results = self.units.map(task, self.units.every()[first : first + most], check=between)
-            sums.append(pairwise_sum(np.array([counts.ravel() for counts, _ in results])))
+            sums.append(pairwise_sum(np.array([counts for counts, _ in results])))
             value += float(sum(one for _, one in results))
-        return pairwise_sum(np.array(sums)).reshape(self.n_words, -1), value
+        return pairwise_sum(np.array(sums)).T, value
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = nothing
     ) -> tuple[Array, float]:
         """As :meth:`Documents.em_pass`, with documents that are folded in; ``doc_topic`` is not used."""
-        task = partial(unit_counts, np.asarray(topics), alpha, None)
-        by_word, value = self.counts(task, len(alpha), between)
-        return by_word.T, value
+        return self.counts(np.asarray(topics), alpha, None, between)
 
     def leave_one_out_pass(
         self,
@@ -235,9 +236,7 @@ class UnitDocuments(UnitSamples):
         between: Callable[[], None] = nothing,
     ) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`, with documents that are folded in."""
-        task = partial(unit_counts, np.asarray(topics), alpha, (totals, beta))
-        by_word, value = self.counts(task, len(alpha), between)
-        return by_word.T, value
+        return self.counts(np.asarray(topics), alpha, (totals, beta), between)
 
     def log_likelihood(self, topics: Array, alpha: Array, max_iter: int, tol: float) -> float:
         """Return the log-likelihood of all documents, which are folded in."""
@@ -250,13 +249,13 @@ class UnitDocumentsCompute(UnitCompute):
     _model: BoundDocuments
     _source: UnitDocuments  # type: ignore[assignment]
 
-    def _task(self, theta: Theta) -> Callable[[Documents], tuple[Array, float]]:
-        topics = np.ascontiguousarray(theta.word_topic.T)
-        return partial(unit_counts, topics, self._model.model.alpha, None)
+    def _given(self, theta: Theta) -> tuple[Array, Array, None]:
+        """Return the first arguments of :func:`unit_counts`."""
+        return np.ascontiguousarray(theta.word_topic.T), self._model.model.alpha, None
 
     def _sums(self, numbers: Index, theta: Theta) -> list[tuple[Array, float]]:
-        work = [(number,) for number in numbers]
-        results = self._source.units.map(self._task(theta), work, check=self._between_blocks)
+        task = partial(unit_counts, *self._given(theta))
+        results = self._source.units.map(task, numbers[:, None].tolist(), check=self._between_blocks)
         weights = self._source.weight[numbers]
         return [
             (counts.ravel() / weight, value / weight)
@@ -265,10 +264,9 @@ class UnitDocumentsCompute(UnitCompute):
 
     def full(self, theta: Theta) -> Array:
         """Return the mean statistics of all documents, (V·K,)."""
-        n_topics = len(self._model.model.alpha)
-        sums, _ = self._source.counts(self._task(theta), n_topics, self._between_blocks)
+        by_topic, _ = self._source.counts(*self._given(theta), self._between_blocks)
         self.evaluations += self.n
-        return np.asarray(sums.ravel() / self._source.total_weight)
+        return by_topic.T.ravel() / self._source.total_weight
 
     def remember(self, theta: Theta) -> tuple[Array, Array]:
         """Raise ValueError: a memory would have K · V numbers for each unit."""
