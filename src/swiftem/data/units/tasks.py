@@ -80,7 +80,7 @@ class Units:
         return [(number,) for number in range(len(self.items))]
 
     def select(self, numbers: Sequence[int]) -> None:
-        """Leave out all but some units, which are numbered anew."""
+        """Leave out all but some units, and number these from 0."""
         self.items = [self.items[number] for number in numbers]
 
     def hold(self, size: float) -> None:
