@@ -19,7 +19,6 @@ from swiftem.data import (
 )
 from swiftem.data.noisy import NoisySource
 from swiftem.data.tensor import TensorSource
-from swiftem.data.units.pool import LocalPool
 from swiftem.testing import check_source
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
@@ -107,7 +106,7 @@ IN_MEMORY = {
     "weighted documents": lambda: Documents(COUNTS, np.arange(1.0, 41.0)),
     "documents in blocks": lambda: StreamedDocuments(CsrDocuments(COUNTS)),
     "units of documents": lambda: UnitDocuments(
-        [COUNTS[:15], COUNTS[15:]], None, pool=LocalPool(), token="", is_small=lambda entries, documents: True
+        [COUNTS[:15], COUNTS[15:]], None, is_small=lambda entries, documents: True
     ),
     "sequential": lambda: SequentialSource(ROWS),
 }

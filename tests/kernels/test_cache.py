@@ -128,33 +128,33 @@ def test_the_user_s_own_group_may_write(tmp_path, monkeypatch):
 
 
 def test_triton_uses_a_private_cache(tmp_path, monkeypatch, caplog):
-    from swiftem.kernels import triton_cache
+    from swiftem.kernels import cache
 
     shared(tmp_path / "shared", 0o1777)
     for given, is_safe in ((tmp_path / "own", True), (tmp_path / "shared", False)):
         monkeypatch.setenv("TRITON_CACHE_DIR", str(given))
-        triton_cache.keep_private.cache_clear()
+        cache.keep_private.cache_clear()
         with caplog.at_level(logging.WARNING, logger="swiftem"):
-            triton_cache.keep_private()
-            triton_cache.keep_private()
+            cache.keep_private()
+            cache.keep_private()
         used = Path(os.environ["TRITON_CACHE_DIR"])
         assert (used == given) == is_safe
         assert used.stat().st_mode & 0o777 == 0o700
         assert len(caplog.messages) == (not is_safe)
     assert caplog.messages[0].startswith("Triton compiles in every process, without a cache, as others can ")
-    triton_cache.keep_private.cache_clear()
+    cache.keep_private.cache_clear()
 
 
 def test_kernels_of_triton_ask_for_a_private_cache(monkeypatch):
     pytest.importorskip("triton")
     from triton import knobs
 
-    from swiftem.kernels import triton_cache
+    from swiftem.kernels import cache
     from swiftem.mixture.compute import triton
     from swiftem.topics.compute import triton as of_topics
 
-    assert triton.keep_private is of_topics.keep_private is triton_cache.keep_private
-    assert triton_cache.keep_private.cache_info().currsize
+    assert triton.keep_private is of_topics.keep_private is cache.keep_private
+    assert cache.keep_private.cache_info().currsize
     assert os.path.realpath(knobs.cache.dir) == os.environ["TRITON_CACHE_DIR"]
 
 

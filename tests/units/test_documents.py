@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 
 import swiftem
-from swiftem.data.units.pool import LocalPool
 from swiftem.topics.compute import units as documents
-from swiftem.topics.compute.units import DocumentTask, UnitDocuments
+from swiftem.topics.compute.units import UnitDocuments
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array")
@@ -101,9 +100,9 @@ def test_a_batch_stands_for_all_documents_by_their_weights(monkeypatch):
     weights[4][::2] = 0.0
     steps, real = {}, documents.unit_counts
 
-    def recorded(given, unit, weight, where):
-        found = real(given, unit, weight, where)
-        steps.setdefault(given.topics.tobytes(), (given.topics, []))[1].append(found[0].T)
+    def recorded(topics, *given):
+        found = real(topics, *given)
+        steps.setdefault(topics.tobytes(), (topics, []))[1].append(found[0].T)
         return found
 
     monkeypatch.setattr(documents, "unit_counts", recorded)
@@ -127,7 +126,7 @@ WEIGHTS = [RNG.integers(0, 4, size).astype(float) for size in (100, 350, 250)]
 def unit_documents(weights=WEIGHTS):
     edges = np.concatenate([[0], np.cumsum([len(weight) for weight in WEIGHTS])])
     units = [sparse.csr_array(TRAIN[a:b]) for a, b in pairwise(edges)]
-    return UnitDocuments(units, weights, pool=LocalPool(), token="", is_small=lambda entries, documents: True)
+    return UnitDocuments(units, weights, is_small=lambda entries, documents: True)
 
 
 def test_what_is_known_of_units():
@@ -165,13 +164,15 @@ def plain_counts(topics, alpha, rounds=300):
 def test_sums_in_groups_are_the_sums(monkeypatch, groups):
     units, topics, alpha = unit_documents(), START / START.sum(axis=1, keepdims=True), np.full(5, 0.1)
     monkeypatch.setattr(documents, "MOST_BYTES", 8 * 60 * 5 * -(-3 // groups))
-    numbers, weight = np.array([2, 0, 1]), np.array([0.5, 2.0, 3.0])
-    assert len(units.groups(numbers, 5)) == groups
-    given = DocumentTask(topics, alpha, None, True, rounds=300, tolerance=0.0)
-    counts, _ = units.counts(given, numbers, weight, lambda: None)
-    plain = plain_counts(topics, alpha)
-    expected = sum(factor * plain[number] for number, factor in zip(numbers, weight, strict=True))
-    np.testing.assert_allclose(counts, expected, rtol=1e-6, atol=1e-9)
+    passes, real = [], units.units.map
+    monkeypatch.setattr(
+        units.units, "map", lambda *given, **options: passes.append(1) or real(*given, **options)
+    )
+    monkeypatch.setattr(documents, "ROUNDS", 300)
+    monkeypatch.setattr(documents, "TOLERANCE", 0.0)
+    counts, _ = units.counts(topics, alpha, None)
+    assert len(passes) == groups
+    np.testing.assert_allclose(counts.T, sum(plain_counts(topics, alpha)), rtol=1e-6, atol=1e-9)
 
 
 def test_a_score_is_weighted():

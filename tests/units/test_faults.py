@@ -80,7 +80,9 @@ def test_a_unit_whose_workers_die_is_started_again(cluster, tmp_path, monkeypatc
         assert len(list(tmp_path.iterdir())) == 2
         monkeypatch.setattr(module, "MOST_DEATHS", 1)
         (tmp_path / "again").mkdir()
-        with pytest.raises(module.ClusterError, match=r"Workers died 1 times at look-at \d: their memory"):
+        with pytest.raises(
+            module.ClusterError, match=r"Workers died 1 times at unit \d of data: their memory"
+        ):
             run("em", units(tmp_path / "again", 50))
 
 
@@ -123,13 +125,12 @@ def test_a_run_waits_for_a_worker_and_uses_it(monkeypatch):
 
 def test_units_that_are_too_large_are_not_kept(cluster):
     with distributed.Client(cluster) as client:
-        pool = module.DaskPool(client)
-        work = [(np.ones((3, 1)), None, "unit 0")]
+        units = module.DaskUnits(client, _first, [(np.ones((3, 1)), None, "unit 0")])
         limit = sum(one["memory_limit"] for one in client.scheduler_info()["workers"].values())
-        assert pool.hold(min, work, 0.51 * limit) is work
-        ((held, weight, where),) = pool.hold(_first, work, 0.49 * limit)
-        assert (weight, where) == (None, "unit 0")
-        assert np.array_equal(held.future.result(), work[0][0])
+        units.hold(0.51 * limit)
+        assert not units.held
+        units.hold(0.49 * limit)
+        assert np.array_equal(units.held[0].result(), np.ones((3, 1)))
 
 
 def _first(unit, weight, where):

@@ -67,7 +67,9 @@ def dense(name, source, model, theta, steps, draws):
     bound = model.bind(swiftem.data.ArraySource(X))
 
     def statistics(u, at):
-        return Problem(model, swiftem.data.ArraySource(source.work[u][0]), bound=bound).compute.full(at)
+        return Problem(model, swiftem.data.ArraySource(source.units.items[u][0]), bound=bound).compute.full(
+            at
+        )
 
     n, share = source.n, source.weight / source.total_weight
     s = sum(share[u] * statistics(u, theta) for u in range(n))

@@ -281,7 +281,7 @@ class Compute:
             loss = self._passed[1]
         else:
             for batch in self._source.blocks(BLOCK):
-                loss -= float(batch.weight @ self._model.posterior(batch, theta)[1])
+                loss -= float(batch.weight @ self._posterior(batch, theta)[1])
         return self._model.penalty(theta) + loss / self._source.total_weight
 
     def m_step(self, s: Array) -> Theta:

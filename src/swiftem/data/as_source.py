@@ -112,7 +112,7 @@ def _units_on(client: Any, data: Any, sample_weight: ArrayLike | None, allow_mis
     if sample_weight is not None:
         raise ValueError("sample_weight must be chunked like the rows of a Dask collection, or be a column.")
     if isinstance(data, UnitSource):
-        if data.pool.client is not client:
+        if data.units.client is not client:
             raise ValueError("client must be that of the units: give it to open_units.")
         return data
     if are_paths(data):

@@ -1,4 +1,4 @@
-"""The cache folder, for results that take seconds to compute: compiled kernels, docstrings.
+"""Folders for results that take seconds to compute: compiled kernels, also Triton's, and docstrings.
 
 A file in the cache of kernels is code that runs when it is loaded. A folder is therefore used only if nobody
 else can put or exchange files in it: neither in the folder, nor by renaming a folder above it.
@@ -6,12 +6,17 @@ else can put or exchange files in it: neither in the folder, nor by renaming a f
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import tempfile
+from functools import cache
 from pathlib import Path
 
-__all__ = ["cache_in", "is_writable", "user_cache"]
+__all__ = ["cache_in", "is_writable", "keep_private", "user_cache"]
+
+log = logging.getLogger("swiftem")
+_own: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def user_cache() -> Path:
@@ -60,16 +65,16 @@ def _whose(folder: Path, base: Path) -> str:
     trusted = {0, os.geteuid(), os.stat("/").st_uid}
     for path in (folder, *folder.parents):
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             continue
         except OSError:
             return f"{folder} cannot be written to"
-        if found.st_uid not in trusted:
+        if status.st_uid not in trusted:
             return f"{path} belongs to another user"
         is_above = path != base and base.is_relative_to(path)
-        shared = stat.S_IWOTH if _is_own_group(found.st_gid) else stat.S_IWOTH | stat.S_IWGRP
-        if found.st_mode & shared and not (is_above and found.st_mode & stat.S_ISVTX):
+        shared = stat.S_IWOTH if _is_own_group(status.st_gid) else stat.S_IWOTH | stat.S_IWGRP
+        if status.st_mode & shared and not (is_above and status.st_mode & stat.S_ISVTX):
             return f"others can write to {path} (chmod go-w {path} helps)"
     return ""
 
@@ -87,7 +92,7 @@ def _is_own_group(gid: int) -> bool:
 
 
 def is_writable(folder: Path) -> bool:
-    """Tell whether files can be written to ``folder``, which is created if it is missing.
+    """Return whether files can be written to ``folder``, which is created if it is missing.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,3 +105,20 @@ def is_writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+@cache
+def keep_private() -> None:
+    """Have Triton keep kernels in its folder if that is private, else in a new one, and say so once.
+
+    The new one is removed when the process ends.
+    """
+    given = os.environ.get("TRITON_CACHE_DIR")
+    home = Path(os.path.expanduser(os.environ.get("TRITON_HOME") or "~"))
+    folder, why_not = cache_in(Path(given)) if given else cache_in(home, ".triton", "cache")
+    if why_not:
+        log.warning("Triton compiles in every process, without a cache, as %s.", why_not)
+        _own.append(tempfile.TemporaryDirectory(prefix="swiftem-triton-"))
+        folder = Path(_own[-1].name)
+    # Without links: one that is changed later does not matter.
+    os.environ["TRITON_CACHE_DIR"] = str(folder)

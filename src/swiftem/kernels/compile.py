@@ -12,8 +12,9 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numba
 from numba.core import event
@@ -31,8 +32,9 @@ FOLDERS = ("kernels", "functions", "mixture/compute", "topics/compute")
 AT_LEAST = 1.0
 """Seconds of compilation after which a line announces it."""
 
-_njit: Any = numba.njit  # its stubs do not have all options
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+Compiled = Callable[..., Any]
+
+_njit: Callable[..., Compiled] = partial(numba.njit, nogil=True, error_model="numpy")
 
 FUSED = {"contract"}
 """Fast-math flags of a helper with fused multiply-add, which rounds once, if the machine has it."""
@@ -46,7 +48,7 @@ a loop that sums and writes at the same time may write only to its own input.
 """
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Compiled) -> Any:
     """Compile a function that Python calls at its first call, with the disk cache if possible.
 
     >>> @kernel
@@ -56,51 +58,32 @@ def kernel(function: Callable[..., Any]) -> Any:
     3.0
     """
     if why_not_kept():
-        return _njit(**OPTIONS)(function)
+        return _njit(function)
     # Numba looks up the folder in the decorator, and has no argument for it.
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
     try:
-        compiled = _njit(cache=True, **OPTIONS)(function)
+        compiled = _njit(function, cache=True)
     except RuntimeError:  # a function that is in no file, as in the example
-        return _njit(**OPTIONS)(function)
+        return _njit(function)
     finally:
         settings.CACHE_DIR = before
     # Numba takes another folder if it cannot write to this one, as on a full disk.
     if hasattr(compiled, "stats") and _FOLDER not in Path(compiled.stats.cache_path).parents:
-        return _njit(**OPTIONS)(function)
+        return _njit(function)
     return compiled
 
 
-@overload
-def helper(function: Callable[..., Any]) -> Any: ...
-@overload
-def helper(function: None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]: ...
-def helper(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function that only kernels call.
+helper: Callable[..., Compiled] = partial(_njit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Compile a function that only kernels call; Python must not call it.
 
-    LLVM decides whether it is inlined. Helpers that work on blocks are better called: with plain arrays as
-    arguments their loops vectorise. Unsigned indices (``np.uintp``) help there.
+Options are those of :func:`numba.njit`, as in ``@helper(fastmath=REORDERED)``. LLVM decides whether it is
+inlined. Helpers that work on blocks are better called: with plain arrays as arguments their loops vectorise.
+Unsigned indices (``np.uintp``) help there.
+"""
 
-    Parameters
-    ----------
-    function : callable, optional
-        The function; without it, a decorator is returned.
-    options
-        Of :func:`numba.njit`, such as ``fastmath=REORDERED``.
-    """
-    if function is None:
-        return lambda function: _helper(function, **options)
-    return _helper(function)
-
-
-def _helper(function: Callable[..., Any], **options: Any) -> Any:
-    return _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS, **options)(function)
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function into every kernel that calls it, as a call would cost more than the function."""
-    return _helper(function, forceinline=True)
+inlined: Callable[..., Compiled] = partial(helper, forceinline=True)
+"""Compile a function into every kernel that calls it, as a call would cost more than the function."""
 
 
 def cache_folder() -> Path:
@@ -133,7 +116,7 @@ class _Listener(event.Listener):
         self._thread = threading.local()
         self._is_announced = False
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, event: event.Event) -> None:
         """Stop the clock if this is not a helper."""
         depth = getattr(self._thread, "depth", 0)
         self._thread.depth = depth + 1
@@ -145,7 +128,7 @@ class _Listener(event.Listener):
             timer.daemon = True
             timer.start()
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, event: event.Event) -> None:
         """Start the clock again."""
         self._thread.depth -= 1
         if self._thread.depth:

@@ -13,70 +13,15 @@ from swiftem.core.process import clock
 from swiftem.core.types import Array, Theta
 from swiftem.data.samples import Drawn, Samples, samples_of
 
-__all__ = ["CompiledLoop", "StretchLoop"]
+__all__ = ["CompiledLoop"]
 
 
-class StretchLoop(ABC):
-    """Iterations in stretches of compiled code.
-
-    A stretch lasts about a tenth of a second, so that Ctrl-C works. :meth:`load` copies the arrays from
-    ``now`` (records must not change), :meth:`stretch` works on them, :meth:`store` puts them back.
-    """
-
-    SECONDS = 0.1
-    FIRST, MOST = 256, 1 << 20
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self._length = self.FIRST
-
-    @abstractmethod
-    def load(self, now: Current) -> None:
-        """Load the state from ``now``."""
-
-    @abstractmethod
-    def stretch(self, now: Current, stop: int) -> int:
-        """Do iterations from ``now.k``, to ``stop`` − 1 or fewer (at least one), and return the k reached.
-
-        Rejected steps and E-step evaluations are added to ``now.rejected`` and ``task.compute.evaluations``.
-        """
-
-    @abstractmethod
-    def store(self, now: Current) -> None:
-        """Put s, θ and the method's state into ``now``, in arrays that later stretches do not change."""
-
-    def advance(self, now: Current, stop: int) -> None:
-        """Do iterations ``now.k`` to ``stop`` − 1 in stretches."""
-        self.load(now)
-        try:
-            while now.k < stop:
-                self.task.interrupt.check()
-                begin, first = clock(), now.k
-                now.k = self.stretch(now, min(stop, now.k + self._length))
-                now.evaluations = self.task.compute.evaluations
-                self._adapt(now.k - first, clock() - begin)
-        finally:
-            self.store(now)
-
-    def snapshot(self) -> Any:
-        """Return None: there is no state in addition to ``now``."""
-        return None
-
-    def restore(self, snapshot: Any, now: Current) -> None:
-        """Do nothing: there is no state in addition to ``now``."""
-        return
-
-    def _adapt(self, done: int, seconds: float) -> None:
-        """Choose the next stretch's length; one may have waited for others, so it shrinks only slowly."""
-        wanted = int(done * self.SECONDS / max(seconds, 1e-6))
-        self._length = min(max(wanted, self._length // 2, 1), 4 * self._length, self.MOST)
-
-
-class CompiledLoop(StretchLoop):
-    """The part common to all models: draws and steps of a stretch, the centre, the anchor, counts.
+class CompiledLoop(ABC):
+    """Iterations in stretches of compiled code: draws and steps, the centre, the anchor, counts.
 
     A model implements how θ is loaded (:meth:`load_theta`), the arrays of an anchor (:meth:`prepared`), the
-    iterations (:meth:`iterate`) and the resulting θ (:meth:`theta_of`).
+    iterations (:meth:`iterate`) and the resulting θ (:meth:`theta_of`). :meth:`load` copies the arrays from
+    ``now`` (records must not change), :meth:`stretch` works on them, :meth:`store` puts them back.
 
     Attributes
     ----------
@@ -97,11 +42,15 @@ class CompiledLoop(StretchLoop):
         Iterations that the last call of :meth:`iterate` did not do.
     """
 
+    SECONDS = 0.1
+    """Duration of a stretch, so that Ctrl-C works."""
+    FIRST, MOST = 256, 1 << 20
+    """Iterations of the first stretch, and of any."""
     undone = 0
 
     def __init__(self, task: Task, update: Update, samples: Samples | None = None) -> None:
-        super().__init__(task)
-        self.update, source = update, task.source
+        self.task, self.update, source = task, update, task.source
+        self._length = self.FIRST
         self.samples = samples or samples_of(source, streams=task.method.index_streams)
         scale = source.n / source.total_weight
         self.is_divided = task.method.order == "weighted"
@@ -137,6 +86,28 @@ class CompiledLoop(StretchLoop):
     def theta_of(self, s: Array) -> Theta:
         """Return θ̄(s)."""
 
+    def advance(self, now: Current, stop: int) -> None:
+        """Do iterations ``now.k`` to ``stop`` − 1 in stretches."""
+        self.load(now)
+        try:
+            while now.k < stop:
+                self.task.interrupt.check()
+                begin, first = clock(), now.k
+                now.k = self.stretch(now, min(stop, now.k + self._length))
+                now.evaluations = self.task.compute.evaluations
+                # A stretch may have waited for others, so that the next one is at least half as long.
+                wanted = int((now.k - first) * self.SECONDS / max(clock() - begin, 1e-6))
+                self._length = min(max(wanted, self._length // 2, 1), 4 * self._length, self.MOST)
+        finally:
+            self.store(now)
+
+    def snapshot(self) -> object:
+        """Return None: there is no state in addition to ``now``."""
+        return None
+
+    def restore(self, snapshot: object, now: Current) -> None:  # noqa: B027
+        """Do nothing: there is no state in addition to ``now``."""
+
     def load(self, now: Current) -> None:
         """Copy s, θ and the centre, which are changed in place."""
         self._begin(now)
@@ -152,7 +123,10 @@ class CompiledLoop(StretchLoop):
         self._loaded, self._accepted, self._is_begun = now.theta, 0, False
 
     def stretch(self, now: Current, stop: int) -> int:
-        """Renew the anchor if it is due, and do iterations until the next renewal or ``stop``."""
+        """Renew the anchor if it is due, and do iterations until the next renewal or ``stop``.
+
+        Return the k reached. Rejected steps and E-step evaluations are counted.
+        """
         method, n = self.task.method, self.task.source.n
         if method.renewal(now.k, n) == now.k and self._renewed != now.k:
             self._renew(now)

@@ -7,51 +7,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import lower_builtin, type_callable
+from numba.core import cgutils, types
 
 from swiftem.kernels import vector as vectors
 from swiftem.kernels.compile import helper, inlined
-from swiftem.kernels.vector import (
-    LINE,
-    across,
-    fma,
-    intrinsic,
-    larger,
-    plus,
-    prefetch_row,
-    spread,
-    times,
-)
+from swiftem.kernels.vector import LINE, fma, intrinsic, plus, spread, times
 
 __all__ = [
     "LINE",
-    "Line",
-    "above",
-    "across",
     "fma",
-    "intrinsic",
-    "larger",
     "load",
     "matrix",
     "multiply",
     "piece",
     "plus",
-    "prefetch_row",
     "spread",
     "store",
     "times",
     "vector",
 ]
-
-
-def Line(dtype):
-    """Return Numba's type of a vector of 64 bytes."""
-    return vectors.Line(dtype, 8 * LINE // dtype.bitwidth)
 
 
 @inlined
@@ -66,96 +41,60 @@ def store(table, row, number, value):
     vectors.store(table, row, np.uint64(number) * vectors.step(table), value)
 
 
-def _sizes(context, builder, kinds, values):
-    """Return integers of these kinds as sizes."""
-    return [context.cast(builder, value, kind, types.intp) for value, kind in zip(values, kinds, strict=True)]
-
-
-def matrix(values: Any, rows: int, columns: int) -> Any:
-    """Return the first rows · columns numbers of a vector as a matrix.
-
-    >>> matrix(np.arange(7.0), 2, 3).tolist()
-    [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
-    """
-    return values[: rows * columns].reshape(rows, columns)
-
-
-def vector(values: Any) -> Any:
-    """Return all numbers of an array in C order, as a vector.
-
-    >>> vector(np.ones((2, 2)))
-    array([1., 1., 1., 1.])
-    """
-    return values.reshape(values.size)
-
-
-def piece(values: Any, row: int, first: int, stop: int) -> Any:
-    """Return numbers ``first`` to ``stop`` of a row of a matrix.
-
-    >>> piece(np.array([[1.0, 2.0], [3.0, 4.0]]), 1, 0, 2)
-    array([3., 4.])
-    """
-    return values[row, first:stop]
-
-
 @helper
 def multiply(x, y, out):
     """Write the product of ``x`` (m, k) and ``y`` (k, n), in C order or transposed, into ``out`` (m, n)."""
     np.dot(x, y, out)
 
 
-def _kind(values, ndim):
-    return values.copy(ndim=ndim) if values.layout == "C" else None
+def _view(values, ndim, integers, place):
+    """Return the signature and the code of a view of an array in C order.
 
+    ``place`` gets the instruction builder, the array and the ``integers``, further arguments; it returns the
+    number of the view's first element, and its shape.
+    """
+    if values.layout != "C":
+        return None
+    kind = values.copy(ndim=ndim)
 
-type_callable(matrix)(lambda context: lambda values, rows, columns: _kind(values, 2))
-type_callable(vector)(lambda context: lambda values: _kind(values, 1))
-type_callable(piece)(lambda context: lambda values, row, first, stop: _kind(values, 1))
+    def emit(context, builder, signature, arguments):
+        array = context.make_array(values)(context, builder, arguments[0])
+        sizes = [
+            context.cast(builder, value, given, types.intp)
+            for value, given in zip(arguments[1:], signature.args[1:], strict=True)
+        ]
+        first, shape = place(builder, array, *sizes)
+        size = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+        strides = [size, builder.mul(size, shape[-1])][ndim - 1 :: -1]
+        view = context.make_array(kind)(context, builder)
+        view.data = array.data if first is None else builder.gep(array.data, [first])
+        view.shape, view.strides = (cgutils.pack_array(builder, numbers) for numbers in (shape, strides))
+        view.nitems = shape[0] if ndim == 1 else builder.mul(*shape)
+        view.itemsize, view.meminfo, view.parent = size, array.meminfo, array.parent
+        context.nrt.incref(builder, kind, view._getvalue())
+        return view._getvalue()
 
-
-def _view(context, builder, signature, array, data, shape):
-    """Return a view of an array, in C order, that begins at ``data``."""
-    from numba.core.imputils import impl_ret_borrowed
-    from numba.np.arrayobj import populate_array
-
-    kind = signature.return_type
-    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    strides = [size]
-    for length in shape[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], length))
-    made = context.make_array(kind)(context, builder)
-    populate_array(made, data, shape, strides, size, array.meminfo, array.parent)
-    return impl_ret_borrowed(context, builder, kind, made._getvalue())
-
-
-@lower_builtin(matrix, types.Array, types.Integer, types.Integer)
-def _lower_matrix(context, builder, signature, arguments):
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    shape = _sizes(context, builder, signature.args[1:], arguments[1:])
-    return _view(context, builder, signature, array, array.data, shape)
-
-
-@lower_builtin(vector, types.Array)
-def _lower_vector(context, builder, signature, arguments):
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return _view(context, builder, signature, array, array.data, [array.nitems])
-
-
-@lower_builtin(piece, types.Array, types.Integer, types.Integer, types.Integer)
-def _lower_piece(context, builder, signature, arguments):
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    row, first, stop = _sizes(context, builder, signature.args[1:], arguments[1:])
-    before = builder.mul(row, builder.extract_value(array.shape, 1))
-    data = builder.gep(array.data, [builder.add(before, first)])
-    return _view(context, builder, signature, array, data, [builder.sub(stop, first)])
+    return kind(values, *integers), emit
 
 
 @intrinsic
-def above(context, x, y):
-    """Return x where it is larger than y, else zero, also for NaN."""
+def matrix(context, values, rows, columns):
+    """Return the first rows · columns numbers of a vector as a matrix."""
+    return _view(values, 2, (rows, columns), lambda builder, array, *shape: (None, shape))
 
-    def emit(context, builder, signature, arguments):
-        zero = ir.Constant(arguments[0].type, None)
-        return builder.select(builder.fcmp_ordered(">", *arguments), arguments[0], zero)
 
-    return x(x, y), emit
+@intrinsic
+def vector(context, values):
+    """Return all numbers of an array in C order, as a vector."""
+    return _view(values, 1, (), lambda builder, array: (None, [array.nitems]))
+
+
+@intrinsic
+def piece(context, values, row, first, stop):
+    """Return numbers ``first`` to ``stop`` of a row of a matrix."""
+
+    def place(builder, array, row, first, stop):
+        before = builder.mul(row, builder.extract_value(array.shape, 1))
+        return builder.add(before, first), [builder.sub(stop, first)]
+
+    return _view(values, 1, (row, first, stop), place)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import FUSED, REORDERED, helper
 
 __all__ = [
@@ -34,7 +33,7 @@ ROUND = 6755399441055744.0
 
 
 @helper(fastmath=FUSED)
-def exponentiate(values: Any) -> None:
+def exponentiate(values: Array) -> None:
     """Replace ``values`` (N,), from −100 to 0, by their exponentials, to 2 units in the last place.
 
     Plain arithmetic without a branch, which compiles to vector instructions; the exponential of the C
@@ -64,7 +63,7 @@ def exponentiate(values: Any) -> None:
 
 
 @helper
-def shift(logits: Any, constant: Any, largest: Any) -> None:
+def shift(logits: Array, constant: Array, largest: Array) -> None:
     """Add ``constant`` (M,) to the rows of ``logits`` (b, M) and subtract each row's ``largest`` (b,)."""
     for t in range(len(logits)):
         top = logits[t, 0] + constant[0]
@@ -78,7 +77,7 @@ def shift(logits: Any, constant: Any, largest: Any) -> None:
 
 
 @helper
-def copy(values: Any, into: Any) -> None:
+def copy(values: Array, into: Array) -> None:
     """Write ``values`` (N,) into another vector.
 
     Avoids ``into[:] = values``: Numba spends seconds compiling its shape check.
@@ -88,21 +87,21 @@ def copy(values: Any, into: Any) -> None:
 
 
 @helper
-def fill(values: Any, value: Any) -> None:
+def fill(values: Array, value: float) -> None:
     """Set all of ``values`` (N,) to ``value``: compiles faster than ``values[:] = value``."""
     for i in range(len(values)):
         values[i] = value
 
 
 @helper
-def add(values: Any, total: Any) -> None:
+def add(values: Array, total: Array) -> None:
     """Add ``values`` (N,) to ``total`` (N,), or to nothing, (0,)."""
     for i in range(len(total)):
         total[i] += values[i]
 
 
 @helper
-def add_rows(rows: Any, sums: Any) -> None:
+def add_rows(rows: Array, sums: Array) -> None:
     """Write the sum of the rows of ``rows`` (b, M) into ``sums`` (M,)."""
     fill(sums, 0.0)
     for t in range(len(rows)):
@@ -111,7 +110,7 @@ def add_rows(rows: Any, sums: Any) -> None:
 
 
 @helper(fastmath=REORDERED)
-def normalise(rows: Any, totals: Any) -> None:
+def normalise(rows: Array, totals: Array) -> None:
     """Divide the rows of ``rows`` (b, M) by their sums, which go to ``totals`` (b,)."""
     for t in range(len(rows)):
         total = 0.0
@@ -125,7 +124,7 @@ def normalise(rows: Any, totals: Any) -> None:
 
 
 @helper
-def weigh(rows: Any, sample_weight: Any, index: Any, factor: Any) -> None:
+def weigh(rows: Array, sample_weight: Array, index: Index, factor: float) -> None:
     """Multiply row t by factor times the weight of sample ``index[t]``; ``sample_weight`` (0,): ones."""
     for t in range(len(rows)):
         scale = factor * sample_weight[index[t]] if len(sample_weight) else factor

@@ -54,21 +54,14 @@ def set_threads(n: int | None) -> None:
     1
     >>> set_threads(None)
     """
-    global _threads
-    _threads = None if n is None else check_int("n", n, minimum=1)
-    _forget_pool()
-
-
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
+    global _threads, _pool
+    _threads, _pool = None if n is None else check_int("n", n, minimum=1), None
 
 
 def _after_fork() -> None:
     # A forked child has the pool but not its threads, and limits that no thread of its own will lift.
-    global _is_forked
-    _is_forked = True
-    _forget_pool()
+    global _is_forked, _pool
+    _is_forked, _pool = True, None
     _one_thread_blas.forget()
 
 

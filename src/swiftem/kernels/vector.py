@@ -279,24 +279,6 @@ def narrow(context, x, table):
     return line(x, table), emit
 
 
-@intrinsic
-def plus(context, x, y):
-    """Return x + y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fadd(*arguments)
-
-
-@intrinsic
-def times(context, x, y):
-    """Return x·y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fmul(*arguments)
-
-
-@intrinsic
-def over(context, x, y):
-    """Return x / y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fdiv(*arguments)
-
-
 def _fma(builder, x, y, z):
     return builder.fadd(builder.fmul(x, y, flags=("contract",)), z, flags=("contract",))
 
@@ -307,31 +289,35 @@ def fma(context, x, y, z):
     return x(x, y, z), lambda context, builder, signature, arguments: _fma(builder, *arguments)
 
 
-def _select(builder, relation, x, y):
-    return builder.select(builder.fcmp_ordered(relation, x, y), x, y)
+def _above(builder, x, y):
+    return builder.select(builder.fcmp_unordered(">", x, y), x, ir.Constant(x.type, None))
 
 
-@intrinsic
-def larger(context, x, y):
-    """Return the larger number in each place."""
-    return x(x, y), lambda context, builder, signature, given: _select(builder, ">", *given)
+def _elementwise(instructions):
+    """Return an intrinsic of two vectors of one type that is done in each place."""
+
+    def operation(context, x, y):
+        return x(x, y), lambda context, builder, signature, arguments: instructions(builder, *arguments)
+
+    return intrinsic(operation)
 
 
-@intrinsic
-def smaller(context, x, y):
-    """Return the smaller number in each place."""
-    return x(x, y), lambda context, builder, signature, given: _select(builder, "<", *given)
+def _select(relation):
+    return lambda builder, x, y: builder.select(builder.fcmp_ordered(relation, x, y), x, y)
 
 
-@intrinsic
-def above(context, x, y):
-    """Return x where it is larger than y, else zero; NaN stays."""
-
-    def emit(context, builder, signature, arguments):
-        is_above = builder.fcmp_unordered(">", *arguments)
-        return builder.select(is_above, arguments[0], ir.Constant(arguments[0].type, None))
-
-    return x(x, y), emit
+plus = _elementwise(ir.IRBuilder.fadd)
+"""Return x + y."""
+times = _elementwise(ir.IRBuilder.fmul)
+"""Return x·y."""
+over = _elementwise(ir.IRBuilder.fdiv)
+"""Return x / y."""
+larger = _elementwise(_select(">"))
+"""Return the larger number in each place."""
+smaller = _elementwise(_select("<"))
+"""Return the smaller number in each place."""
+above = _elementwise(_above)
+"""Return x where it is larger than y, else zero; NaN stays."""
 
 
 def _chosen(builder, x, y, places):

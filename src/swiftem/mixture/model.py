@@ -22,7 +22,6 @@ from swiftem.core.model import Model
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.units.source import UnitSource
-from swiftem.data.units.unit import Place, read_unit
 from swiftem.mixture.bound_mixture import BoundMixture, MixtureStatistics, MixtureTheta
 from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.families.observed import complete, observed, widened
@@ -188,7 +187,7 @@ class MixtureModel(Model):
         """Return the model about the mean features of all rows, with a sample of them for starts."""
         check_units(units)
         model = self.learnt(units)
-        means = units.pool.map(_unit_middle, model, units.work, name="features-of")
+        means = units.units.map(model.middle)
         centre = units.weight @ np.array(means) / units.total_weight
         return model.bind(units.scaled_sample(), centre=centre)
 
@@ -234,10 +233,3 @@ def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> 
         else as_floats(f"{prefix}{name}", params[name], shape=shape).copy()
         for name, shape in shapes.items()
     }
-
-
-def _unit_middle(model: MixtureModel, unit: Any, weight: Any, where: Place) -> Array:
-    """Return the mean features of a unit."""
-    source = read_unit(unit, weight, where)
-    assert source is not None, "units without rows were left out"
-    return model.middle(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
-from swiftem.data.units.unit import Place, read_unit
 from swiftem.mixture.families import Columns, Family
 from swiftem.mixture.families.categorical import MOST as MOST_CODES
 from swiftem.mixture.rows import BLOCK, check_seen, check_size, has_missing, two_dimensional
@@ -31,7 +31,7 @@ def columns_of(source: Source, coded: tuple[int, ...] = ()) -> Columns:
     (array([3., 6.]), array([2., 4.]), array([1., 4.]))
     """
     if isinstance(source, UnitSource):
-        parts: list[Any] = source.pool.map(_columns_of_unit, coded, source.work, name="columns-of")
+        parts = source.units.map(partial(_columns_of_unit, coded))
         masses = source.weight
         if source.masses is not None:
             check_seen(source.masses > 0.0)
@@ -111,9 +111,7 @@ def _of_observed(source: Source, coded: tuple[int, ...] = ()) -> tuple[Columns, 
     return Columns(lowest, highest, origin + mean, variance, codes), mass
 
 
-def _columns_of_unit(coded: tuple[int, ...], unit: Any, weight: Any, where: Place) -> tuple[Columns, Array]:
-    source = read_unit(unit, weight, where)
-    assert source is not None, "units without rows were left out"
+def _columns_of_unit(coded: tuple[int, ...], source: ArraySource) -> tuple[Columns, Array]:
     if has_missing(source):
         return _of_observed(source, coded)
     found = columns_of(source, coded)

@@ -9,7 +9,7 @@ import swiftem
 from swiftem import methods, models, schedules
 from swiftem.core.compute import Compute
 from swiftem.data import ArraySource
-from swiftem.kernels.loop import StretchLoop
+from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import set_threads
 from swiftem.mixture.compute.one_sample import OneSampleLoop
 from swiftem.mixture.compute.passes import PassesCompute
@@ -107,7 +107,7 @@ def test_lanes_are_taken(name, lane, monkeypatch):
     """Without this, a lane that is never chosen would pass every other test."""
     taken = []
     monkeypatch.setattr(
-        StretchLoop, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
+        CompiledLoop, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
     )
     model, y, theta0, _ = make(**CASES[name])
     for method in ("sem", "iem", "sem-vr", "fiem", "spider"):

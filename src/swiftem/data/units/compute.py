@@ -8,25 +8,31 @@ mean, summed pairwise in the order of the units.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import cached_property, partial
 
 import numpy as np
 
 from swiftem.core.compute import Compute, Evaluation, Placement
 from swiftem.core.model import BoundModel
 from swiftem.core.source import Batch
-from swiftem.core.types import Array, Theta
+from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
-from swiftem.data.units.unit import Place, read_unit
 
 __all__ = ["UnitCompute", "pairwise_sum"]
 
 
-class _Task(NamedTuple):
-    """Common arguments of all units of a pass.
+def _unit_sums(
+    bound: BoundModel,
+    theta: Theta,
+    placement: Placement,
+    reach: Array | None,
+    source: ArraySource,
+    base: float,
+) -> tuple[Array, float, tuple[Array, float] | None]:
+    """Return the results of a unit at θ.
 
-    Attributes
+    Parameters
     ----------
     bound : BoundModel
         The model, without its data.
@@ -36,32 +42,24 @@ class _Task(NamedTuple):
         Where and in which form E-steps are computed.
     reach : ndarray, shape (p,), or None
         Distance of the features of all rows from the centre; None if it is not known yet.
+    source : ArraySource
+        The rows of the unit.
+    base : float
+        Their mean of log h(y), if the reach is known.
+
+    Returns
+    -------
+    s, log_likelihood : ndarray, shape (q,), and float
+        Means over the rows.
+    extent : tuple or None
+        Reach and base of the rows, if the reach is not known.
     """
-
-    bound: BoundModel
-    theta: Theta
-    placement: Placement
-    reach: Array | None
-
-
-class _UnitSums(NamedTuple):
-    """Mean statistics of a unit (q,), its mean log-likelihood, and its extent if that was not known."""
-
-    s: Array
-    log_likelihood: float
-    extent: tuple[Array, float] | None
-
-
-def _unit_sums(task: _Task, unit: Any, weight: Any, where: Place, base: float) -> _UnitSums:
-    """Return the results of a unit at θ; ``base`` is its mean of log h(y), if the reach is known."""
-    source = read_unit(unit, weight, where)
-    assert source is not None, "units without rows were left out"
-    compute = task.bound.compute(source, task.placement)
-    if task.reach is not None:
-        compute.set_extent(task.reach, base)
-    s = compute.full(task.theta)
-    log_likelihood = float(task.bound.penalty(task.theta) - compute.objective(task.theta))
-    return _UnitSums(s, log_likelihood, compute.extent() if task.reach is None else None)
+    compute = bound.compute(source, placement)
+    if reach is not None:
+        compute.set_extent(reach, base)
+    s = compute.full(theta)
+    log_likelihood = float(bound.penalty(theta) - compute.objective(theta))
+    return s, log_likelihood, compute.extent() if reach is None else None
 
 
 def pairwise_sum(parts: Array) -> Array:
@@ -93,43 +91,35 @@ class UnitCompute(Compute):
 
     def __init__(self, model: BoundModel, source: UnitSource, placement: Placement) -> None:
         super().__init__(model, source, placement)
-        rows: Any = model
-        # Tasks need neither the sample nor its size: they get the model bound to one row.
-        self._task_model = replace(rows, source=ArraySource(np.zeros((1, len(source.mean)))))
-        self._last: tuple[Theta, Array] | None = None
+        self.row_length = model.size  # rows are statistics
         self._extents: dict[int, tuple[Array, float]] = {}
+
+    @cached_property
+    def _task_model(self) -> BoundModel:
+        """The model bound to one row: tasks need neither the sample nor its size."""
+        one_row = ArraySource(np.zeros((1, len(self._source.mean))))
+        return replace(self._model, source=one_row)  # type: ignore[type-var]
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         numbers, place = np.unique(batch.index, return_inverse=True)
+        sums = self._sums(numbers, theta)
+        return np.array([s for s, _ in sums])[place], np.array([value for _, value in sums])[place]
+
+    def _sums(self, numbers: Index, theta: Theta) -> list[tuple[Array, float]]:
+        """Return mean statistics (q,) and log-likelihoods of units."""
         reach = None
         if len(self._extents) == self.n:
             reach = np.max([extent[0] for extent in self._extents.values()], axis=0)
-        work = [
-            (*self._source.work[number], 0.0 if reach is None else self._extents[number][1])
-            for number in numbers
-        ]
-        task = _Task(self._task_model, theta, self.placement, reach)
-        sums: list[_UnitSums] = self._source.pool.map(
-            _unit_sums, task, work, name="e-step", check=self._between_blocks
-        )
-        for number, unit in zip(numbers, sums, strict=True):
-            if unit.extent is not None:
-                self._extents[number] = unit.extent
-        log_likelihood = np.array([unit.log_likelihood for unit in sums])
-        if len(numbers) == self.n:
-            self._last = theta, log_likelihood
-        return np.array([unit.s for unit in sums])[place], log_likelihood[place]
+        work = [(number, 0.0 if reach is None else self._extents[number][1]) for number in numbers]
+        task = partial(_unit_sums, self._task_model, theta, self.placement, reach)
+        sums = self._source.units.map(task, work, check=self._between_blocks)
+        for number, (_, _, extent) in zip(numbers, sums, strict=True):
+            if extent is not None:
+                self._extents[number] = extent
+        return [(s, log_likelihood) for s, log_likelihood, _ in sums]
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         return pairwise_sum(rows * weight[:, None])
-
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._last is None or self._last[0] is not theta:
-            self._posterior(self._source.take(np.arange(self.n)), theta)
-        assert self._last is not None
-        mean = float(pairwise_sum((self._last[1] * self._source.weight)[:, None])[0])
-        return self._model.penalty(theta) - mean / self._source.total_weight
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Raise TypeError: values of single rows stay where the rows are."""

@@ -8,19 +8,18 @@ however many rows there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from glob import glob
-from hashlib import blake2b
 from math import isfinite
 from os import PathLike, stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import refuse_columns, shown
+from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
@@ -28,10 +27,12 @@ from swiftem.data.columns import Column
 from swiftem.data.foreign import is_planned
 from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.parquet import ParquetSource
-from swiftem.data.units.pool import LocalPool, Pool
-from swiftem.data.units.unit import FileBlock, Place, UnitSummary, prepare, sample, summarise
+from swiftem.data.units.rows import FileBlock, RowSummary, read_rows, rows_at, summarise_rows
+from swiftem.data.units.tasks import Units, Work
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from swiftem.core.compute import Compute, Placement
     from swiftem.core.model import BoundModel, Model
 
@@ -39,7 +40,7 @@ __all__ = [
     "NEEDS_DASK",
     "UnitSamples",
     "UnitSource",
-    "current_pool",
+    "current_client",
     "open_units",
     "parts_of",
     "token_of",
@@ -54,11 +55,82 @@ NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
 
 
 class UnitSamples(Source):
-    """Units as samples of a source: batches have their indices, as the content is not moved."""
+    """Units as samples of a source: batches have their indices, as the content is not moved.
 
+    Parameters
+    ----------
+    read : callable
+        Reads a unit, as in :class:`swiftem.data.units.tasks.Units`.
+    units, weights : sequence, optional
+        The units, and the weights of the samples of each.
+    where : sequence of str, optional
+        Names of the units in errors.
+    client : distributed.Client, optional
+        The client whose workers read the units; by default this process does.
+    token : str
+        Identifies the data: it changes if they change.
+    """
+
+    access: ClassVar[Access] = "random"
+    named: ClassVar[str] = "data"
+    """Name of the data in errors."""
     n: int = 0
     total_weight: float = 0.0
     weight: Array
+
+    def __init__(
+        self,
+        read: Callable[..., object],
+        units: Sequence[object],
+        weights: Sequence[object] | None = None,
+        *,
+        where: Sequence[str] | None = None,
+        client: Client | None = None,
+        token: str = "",
+    ) -> None:
+        where = where or [f"unit {number} of {self.named}" for number in range(len(units))]
+        each = [None] * len(units) if weights is None else list(weights)
+        if len(each) != len(units):
+            raise ValueError(
+                f"sample_weight must be chunked like the {self.samples}, in {len(units)} units, "
+                f"got {len(each)}."
+            )
+        items = list(zip(units, each, where, strict=True))
+        self.units = Units(read, items)
+        self._token = token
+        if client is not None:
+            from swiftem.data.units.cluster import DaskUnits
+
+            self.units = DaskUnits(client, read, items)
+
+    def _summarise(self, summarise: Callable[..., Any], least: str, columns: str) -> list[Any]:
+        """Return the summaries of all units by a first pass; units without samples are left out."""
+        every = self.units.map(summarise)
+        filled = [number for number, unit in enumerate(every) if unit.n]
+        if not filled:
+            raise ValueError(f"{self.named} must have at least one {least}, got none.")
+        first = every[filled[0]]
+        for number in filled:
+            if every[number].columns != first.columns:
+                raise ValueError(
+                    f"{self.named} must have the same {columns} in all units, got {every[number].columns} "
+                    f"{columns} in {self.units.items[number][2]} and {first.columns} before."
+                )
+        self.units.select(filled)
+        summaries = [every[number] for number in filled]
+        self.n, self.names = len(summaries), first.names
+        self.lengths = np.array([unit.n for unit in summaries])
+        self.weight = np.array([unit.weight for unit in summaries])
+        self.total_weight = float(self.weight.sum())
+        return summaries
+
+    def _drawn(self, most: int, seed: int) -> Work:
+        """Return, for each unit, its number and the indices of a random share, about ``most`` in all."""
+        wanted = np.minimum(self.lengths, np.ceil(most * (self.lengths / self.lengths.sum())).astype(int))
+        return [
+            (unit, np.sort(np.random.default_rng((seed, unit)).choice(length, count, replace=False)))
+            for unit, (length, count) in enumerate(zip(self.lengths, wanted, strict=True))
+        ]
 
     def take(self, index: Index) -> Batch:
         """Return units by index: ``y`` has the indices."""
@@ -82,10 +154,14 @@ class UnitSource(UnitSamples):
         Arrays (b, d), data frames, lazy ones (Delayed), or blocks of files.
     weights : sequence, optional
         Weights of the rows of each unit, divided like them.
-    pool : Pool, optional
-        Executor that reads the units; by default this process.
+    client : distributed.Client, optional
+        The client whose workers read the units; by default this process does.
     token : str
         Identifies the data: it changes if they change.
+    where : sequence of str, optional
+        Names of the units in errors.
+    names : sequence of str
+        Names of the columns; by default those of data frames.
     size : float, optional
         Bytes of all rows, if known before they are read.
     allow_missing : bool
@@ -113,15 +189,14 @@ class UnitSource(UnitSamples):
     (2, 4, array([0.25, 0.25]))
     """
 
-    access: ClassVar[Access] = "random"
     is_weighted: bool = False
 
     def __init__(
         self,
-        units: Sequence[Any],
-        weights: Sequence[Any] | None = None,
+        units: Sequence[object],
+        weights: Sequence[object] | None = None,
         *,
-        pool: Pool | None = None,
+        client: Client | None = None,
         token: str = "",
         where: Sequence[str] | None = None,
         names: Sequence[str] = (),
@@ -129,58 +204,29 @@ class UnitSource(UnitSamples):
         allow_missing: bool = False,
         notes: tuple[str, ...] = (),
     ) -> None:
-        self.allow_missing, self.notes = allow_missing, notes
-        self.pool: Pool = pool or LocalPool()
-        self._token = token
-        said = where or [f"unit {number} of data" for number in range(len(units))]
-        places = [Place(name, allow_missing) for name in said]
-        all_weights = [None] * len(units) if weights is None else list(weights)
-        if len(all_weights) != len(units):
-            raise ValueError(
-                f"sample_weight must be chunked like the rows, in {len(units)} units, got {len(all_weights)}."
-            )
-        self.is_weighted = weights is not None
-        #: Arguments of a task for each unit: the unit, its weights, and its place.
-        self.work = list(zip(units, all_weights, places, strict=True))
+        read = partial(read_rows, allow_missing=allow_missing)
+        super().__init__(read, units, weights, where=where, client=client, token=token)
+        self.allow_missing, self.notes, self.is_weighted = allow_missing, notes, weights is not None
         if size is not None:
-            self.work = self.pool.hold(prepare, self.work, size)
-        self._summarise(names)
-        if size is None:
-            self.work = self.pool.hold(prepare, self.work, self.rows * self.tail[0] * self.dtype.itemsize)
-
-    def _summarise(self, names: Sequence[str]) -> None:
-        """Make the first pass: lengths, weights, means."""
-        every: list[UnitSummary] = self.pool.map(summarise, None, self.work, name="look-at")
-        filled = [number for number, unit in enumerate(every) if unit.rows]
-        if not filled:
-            raise ValueError("data must have at least one row of positive weight, got none.")
-        first = every[filled[0]]
-        for number in filled:
-            if _columns(every[number]) != _columns(first):
-                raise ValueError(
-                    f"data must have the same columns in all units, got {_columns(every[number])} in "
-                    f"{self.work[number][2]} and {_columns(first)} before."
-                )
-        self.work, units = [self.work[number] for number in filled], [every[number] for number in filled]
-        self.n = len(units)
-        self.lengths = np.array([unit.rows for unit in units])
+            self.units.hold(size)
+        summaries: list[RowSummary] = self._summarise(summarise_rows, "row of positive weight", "columns")
+        self.names = tuple(names) or self.names
         self.rows = int(self.lengths.sum())
-        self.weight: Array = np.array([unit.weight for unit in units])
-        self.total_weight = float(self.weight.sum())
-        self._means = np.array([unit.mean for unit in units])
+        self._means = np.array([unit.mean for unit in summaries])
         self.mean: Array = self.weight @ self._means / self.total_weight
         self.masses: Array | None = None
-        if any(unit.masses is not None for unit in units):
+        self._observed = [unit.masses for unit in summaries if unit.masses is not None]
+        if self._observed:
             every_cell = np.ones(len(self.mean))
-            masses = [unit.weight * every_cell if unit.masses is None else unit.masses for unit in units]
+            masses = [unit.weight * every_cell if unit.masses is None else unit.masses for unit in summaries]
             self.masses = np.sum(masses, axis=0)
-            below = np.where(self.masses > 0, self.masses, 1.0)
-            self.mean = (np.array(masses) * self._means).sum(axis=0) / below
-        self._observed = [unit.masses for unit in units if unit.masses is not None]
-        self.largest = max(unit.largest for unit in units)
+            divisor = np.where(self.masses > 0, self.masses, 1.0)
+            self.mean = (np.array(masses) * self._means).sum(axis=0) / divisor
+        self.largest = max(unit.largest for unit in summaries)
         self.tail = self.mean.shape
-        self.names = tuple(names) or first.names
-        self.dtype: np.dtype[Any] = np.result_type(*{np.dtype(unit.dtype) for unit in units})
+        self.dtype: np.dtype[Any] = np.result_type(*{np.dtype(unit.dtype) for unit in summaries})
+        if size is None:
+            self.units.hold(self.rows * self.tail[0] * self.dtype.itemsize)
 
     @property
     def has_missing(self) -> bool:
@@ -201,24 +247,17 @@ class UnitSource(UnitSamples):
 
     def fingerprint(self) -> str:
         """Return a text that changes if the division, lengths, weights or means of the units change."""
-        digest = blake2b(self._token.encode(), digest_size=16)
-        for part in (self.lengths, self.weight, self._means, *self._observed):
-            digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()
+        return fingerprint(self._token, self.lengths, self.weight, self._means, *self._observed)
 
     def sample(self, most: int, seed: int) -> ArraySource:
         """Return at most about ``most`` rows, a random share of each unit, as an array.
 
         The same seed gives the same rows, wherever they are read.
         """
-        wanted = np.minimum(self.lengths, np.ceil(most * (self.lengths / self.rows)).astype(int))
-        work = [(*self.work[number], number, int(wanted[number])) for number in range(self.n)]
-        parts = self.pool.map(sample, seed, work, name="sample-of")
-        weights: NDArray[Any] | None = None
-        if parts[0][1] is not None:
-            weights = np.concatenate([weight for _, weight in parts])
+        parts = self.units.map(rows_at, self._drawn(most, seed))
+        weights = [weight for _, weight in parts if weight is not None]
         rows = np.concatenate([y for y, _ in parts])
-        return ArraySource(rows, weights, allow_missing=self.masses is not None)
+        return ArraySource(rows, np.concatenate(weights) if weights else None, allow_missing=self.has_missing)
 
     @cached_property
     def some(self) -> ArraySource:
@@ -230,15 +269,11 @@ class UnitSource(UnitSamples):
         some = self.some
         weight = np.ones(some.n) if some.weight is None else some.weight
         weight = weight * (self.total_weight / weight.sum())
-        return ArraySource(some.y, weight, allow_missing=self.masses is not None)
-
-
-def _columns(unit: UnitSummary) -> str:
-    return f"{0 if unit.mean is None else len(unit.mean)} columns"
+        return ArraySource(some.y, weight, allow_missing=self.has_missing)
 
 
 def units_of(
-    data: Any, sample_weight: Any = None, *, client: Any = None, allow_missing: bool = False
+    data: Any, sample_weight: object = None, *, client: Client | None = None, allow_missing: bool = False
 ) -> UnitSource:
     """Return a Dask collection as units: one for each chunk or partition.
 
@@ -255,23 +290,19 @@ def units_of(
     """
     in_memory = ", or compute() the table and use Mixture(family='auto') for text"
     refuse_columns("data", getattr(data, "_meta", None), for_text=in_memory)
-    pool = current_pool(client)
-    names = tuple(map(str, getattr(data, "columns", ())))
-    units = parts_of("data", data)
-    weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
-    size = data.nbytes if hasattr(data, "numblocks") else None
+    size = data.nbytes if hasattr(data, "numblocks") else np.nan
     return UnitSource(
-        units,
-        weights,
-        pool=pool,
+        parts_of("data", data),
+        None if sample_weight is None else parts_of("sample_weight", sample_weight),
+        client=current_client() if client is None else client,
         token=token_of(data, sample_weight),
-        names=names,
-        size=size if size is not None and isfinite(size) else None,
+        names=tuple(map(str, getattr(data, "columns", ()))),
+        size=size if isfinite(size) else None,
         allow_missing=allow_missing,
     )
 
 
-def token_of(*data: Any) -> str:
+def token_of(*data: object) -> str:
     """Return a text that changes if the graph of a collection changes."""
     from dask.base import tokenize
 
@@ -302,26 +333,22 @@ def parts_of(name: str, data: Any) -> list[Any]:
     return [data]
 
 
-def current_pool(client: Any = None) -> Pool:
-    """Return the executor of the tasks: a given or the current client, else this process."""
-    if client is None:
-        try:
-            from distributed import Client
+def current_client() -> Client | None:
+    """Return the current client of Dask, or None if there is none."""
+    try:
+        from distributed import Client
 
-            client = Client.current()
-        except (ImportError, ValueError):
-            return LocalPool()
-    from swiftem.data.units.cluster import DaskPool
-
-    return DaskPool(client)
+        return Client.current()
+    except (ImportError, ValueError):
+        return None
 
 
 def open_units(
-    path: Any,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     columns: Sequence[Column] | None = None,
     weight: Column | None = None,
     *,
-    client: Any = None,
+    client: Client | None = None,
     allow_missing: bool = False,
     leave_out: bool = False,
 ) -> UnitSource:
@@ -352,17 +379,16 @@ def open_units(
     >>> source.n, source.rows
     (1, 10)
     """
-    files: list[str] = []
     if not are_paths(path):
         raise TypeError(f"path must be the name of a file, a pattern or a list of them, got {shown(path)}.")
+    files: list[str] = []
     for part in [path] if isinstance(path, str | PathLike) else path:
-        found = sorted(glob(str(part))) if any(sign in str(part) for sign in "*?[") else [str(part)]
-        if not found:
+        matches = sorted(glob(str(part))) if any(sign in str(part) for sign in "*?[") else [str(part)]
+        if not matches:
             raise FileNotFoundError(f"path must name files, got {shown(str(part))}, which matches none.")
-        files += found
-    names = tuple(str(Path(file).resolve()) for file in files)
+        files += [str(Path(file).resolve()) for file in matches]
     chosen = None if columns is None else tuple(columns)
-    source = open_source(list(names), chosen, weight, allow_missing=allow_missing, leave_out=leave_out)
+    source = open_source(files, chosen, weight, allow_missing=allow_missing, leave_out=leave_out)
     chosen = tuple(source.names) or chosen  # for the workers
     if source.access != "random":
         raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
@@ -370,17 +396,14 @@ def open_units(
     if not isinstance(source, ParquetSource):
         step = max(1, UNIT_BYTES // source.row_bytes)
         spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
-    written = [(status.st_size, status.st_mtime_ns) for status in map(stat, names)]
-    version = blake2b(repr(written).encode(), digest_size=8).hexdigest()
-    units = [FileBlock(names, chosen, weight, number, span, version) for number, span in enumerate(spans)]
-    where = [
-        f"block {number} of {names[0] if len(names) == 1 else 'the files'}" for number in range(len(units))
-    ]
+    written = [(status.st_size, status.st_mtime_ns) for status in map(stat, files)]
+    block = partial(FileBlock, tuple(files), chosen, weight, fingerprint(repr(written)))
+    place = files[0] if len(files) == 1 else "the files"
     return UnitSource(
-        units,
-        pool=current_pool(client),
-        token=repr((names, chosen, weight)),
-        where=where,
+        [block(number, span) for number, span in enumerate(spans)],
+        client=current_client() if client is None else client,
+        token=repr((tuple(files), chosen, weight)),
+        where=[f"block {number} of {place}" for number in range(len(spans))],
         names=source.names,
         size=source.n * source.row_bytes,
         allow_missing=allow_missing,

@@ -17,7 +17,7 @@ from swiftem.data.documents.blocks import DocumentSource
 from swiftem.data.documents.corpus import open_documents
 from swiftem.data.documents.sparse import checked_sparse, is_sparse
 from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, in_numpy, is_planned, is_tensor, kernels_of
-from swiftem.data.units.source import current_pool, parts_of, token_of
+from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.data.weights import check_weights, extent_of
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
 from swiftem.estimators.topics.learned_alpha import FIRST
@@ -170,7 +170,7 @@ class TopicInput:
         units = UnitDocuments(
             parts_of("X", X),
             weights,
-            pool=current_pool(),
+            client=current_client(),
             token=token_of(X, sample_weight),
             is_small=lambda entries, documents: is_small(entries, documents, self.n_components),
         )

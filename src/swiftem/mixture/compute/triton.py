@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from swiftem.kernels.triton_cache import keep_private
+from swiftem.kernels.cache import keep_private
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.torch_rows import Extents, Rows, Sums
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL

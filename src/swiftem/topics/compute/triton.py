@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 
 from swiftem.core.types import Array
-from swiftem.kernels.triton_cache import keep_private
+from swiftem.kernels.cache import keep_private
 from swiftem.topics.compute.corpus import LEAST_SINGLE
 from swiftem.topics.compute.torch import DeviceCounts, Folded, LeftOut, Pass, Side, TorchPasses
 
