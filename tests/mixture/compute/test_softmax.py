@@ -2,7 +2,6 @@
 
 import numba
 import numpy as np
-import pytest
 
 from swiftem.kernels import softmax
 
@@ -10,14 +9,6 @@ from swiftem.kernels import softmax
 def call(helper, *arguments):
     """Call a helper as kernels do: by itself it is not compiled to the end."""
     numba.njit(lambda *given: helper(*given))(*arguments)
-
-
-def test_a_helper_is_called_by_kernels_only():
-    """Also after a kernel was compiled that calls it."""
-    for _ in range(2):
-        with pytest.raises(TypeError, match="exponentiate is a helper, to be called by kernels"):
-            softmax.exponentiate(np.zeros(3))
-        call(softmax.exponentiate, np.zeros(3))
 
 
 def test_exponentials_over_their_whole_range():

@@ -1,4 +1,4 @@
-"""Mixtures with columns of codes: full passes, E-steps and statistics of many samples, block by block.
+"""Mixtures with columns of codes: E-steps and statistics of a block of samples.
 
 Indicators of codes are never formed. With codes k_1, k_2, ... of a sample, its logits are
 T(y)·φ + table[k_1] + table[k_2] + ... + c, and its responsibilities are added to rows k_1, k_2, ... of the
@@ -8,18 +8,20 @@ column's part of the table stays in a cache.
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swiftem.kernels.compile import helper, kernel
+from swiftem.core.types import Array, Index
+from swiftem.kernels.compile import helper
 from swiftem.kernels.memory import multiply, vector
-from swiftem.kernels.softmax import add, add_rows, exponentiate, fill, normalise, shift
-from swiftem.mixture.compute.blocks_kernel import remember
-from swiftem.mixture.compute.passes_kernel import write_results
+from swiftem.kernels.softmax import add_rows, exponentiate, fill, normalise, shift
 
-__all__ = ["CodedSamples", "CodedTotals", "Work", "evaluate", "full_pass", "make_work", "statistics"]
+if TYPE_CHECKING:
+    from swiftem.mixture.bound_mixture import CodeCoefficients
+    from swiftem.mixture.compute.passes_kernel import Totals, Work
+
+__all__ = ["add_coded", "coded_e_step", "coded_rows"]
 
 NEAR, FAR = 16_384, 65_536
 """Responsibilities per block, for small and for large tables: both fit into a cache."""
@@ -27,70 +29,17 @@ LARGE = 32_768
 """Number of entries from which a table is large."""
 
 
-class CodedSamples(NamedTuple):
-    """Samples of features and codes.
+def coded_rows(n_components: int, levels: int) -> int:
+    """Return the number of samples per block.
 
-    Attributes
-    ----------
-    y : ndarray, shape (n, p)
-        Features.
-    codes : ndarray of int, shape (k, n)
-        Which indicators are one, from 0 to L − 1.
-    weight : ndarray, shape (n,), or (0,) for ones
-        Weights.
+    >>> coded_rows(n_components=32, levels=10)
+    512
     """
-
-    y: Any
-    codes: Any
-    weight: Any
-
-
-class CodedTotals(NamedTuple):
-    """Sums over samples, added to in place: ``weights`` (M,), ``features`` (p, M) and ``table`` (L, M)."""
-
-    weights: Any
-    features: Any
-    table: Any
-
-
-class Work(NamedTuple):
-    """Arrays for one block of b samples.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (b, M)
-        Logits, then exponentials, then responsibilities.
-    largest, totals : ndarray, shape (b,)
-        For the likelihood: largest logit, and sum of exponentials relative to it.
-    sums1, sums2 : ndarray, shapes (M,) and (p, M)
-        A block's sums of r and r·T(y).
-    """
-
-    rows: Any
-    largest: Any
-    totals: Any
-    sums1: Any
-    sums2: Any
-
-
-def make_work(n_components: int, p: int, levels: int) -> Work:
-    """Return arrays for blocks of a size suitable for these numbers.
-
-    >>> make_work(n_components=32, p=2, levels=10).rows.shape
-    (512, 32)
-    """
-    b = max(64, (FAR if levels * n_components > LARGE else NEAR) // n_components)
-    return Work(
-        np.empty((b, n_components)),
-        np.empty(b),
-        np.empty(b),
-        np.empty(n_components),
-        np.empty((p, n_components)),
-    )
+    return max(64, (FAR if levels * n_components > LARGE else NEAR) // n_components)
 
 
 @helper
-def gather(table: Any, codes: Any, first: Any, rows: Any) -> None:
+def _gather(table: Array, codes: Index, first: int, rows: Array) -> None:
     """Add rows ``codes[:, first + t]`` (k,) of ``table`` (L, M) to ``rows[t]``, for each of b samples."""
     fours = len(codes) // 4 * 4
     for j in range(0, fours, 4):  # four at a time: rows are read and written once for them
@@ -108,7 +57,7 @@ def gather(table: Any, codes: Any, first: Any, rows: Any) -> None:
 
 
 @helper
-def scatter(rows: Any, codes: Any, first: Any, table: Any) -> None:
+def _scatter(rows: Array, codes: Index, first: int, table: Array) -> None:
     """Add ``rows[t]`` (M,) to rows ``codes[:, first + t]`` (k,) of ``table`` (L, M), for all of b samples."""
     for j in range(len(codes)):
         for t in range(len(rows)):
@@ -118,71 +67,24 @@ def scatter(rows: Any, codes: Any, first: Any, table: Any) -> None:
 
 
 @helper
-def _e_step(data: Any, first: Any, theta: Any, work: Any, rows: Any) -> None:
-    """Write the responsibilities of samples from ``first`` on into ``rows`` (b, M)."""
-    if data.y.shape[1]:
-        multiply(data.y[first : first + len(rows)], theta.phi, rows)
+def coded_e_step(
+    y: Array, codes: Index, theta: CodeCoefficients, first: int, work: Work, rows: Array
+) -> None:
+    """Write responsibilities of samples from ``first`` on into ``rows`` (b, M); ``y`` (n, p): features."""
+    if y.shape[1]:
+        multiply(y[first : first + len(rows)], theta.phi, rows)
     else:
         fill(vector(rows), 0.0)
-    gather(theta.table, data.codes, first, rows)
+    _gather(theta.table, codes, first, rows)
     shift(rows, theta.constant, work.largest)
     exponentiate(vector(rows))
     normalise(rows, work.totals)
 
 
 @helper
-def _add_statistics(data: Any, first: Any, rows: Any, work: Any, totals: Any) -> None:
-    """Add Σ_t rows_t, T(y_t)·rows_t and the sums of codes of ``rows`` (b, M), weighted, to the totals."""
+def add_coded(y: Array, codes: Index, first: int, rows: Array, work: Work, totals: Totals) -> None:
+    """Write Σ_t rows_t and T(y_t)·rows_t of ``rows`` (b, M) into ``work.sums``; add the sums of codes."""
     add_rows(rows, work.sums1)
-    add(work.sums1, totals.weights)
-    if data.y.shape[1]:
-        multiply(data.y[first : first + len(rows)].T, rows, work.sums2)
-        add(vector(work.sums2), vector(totals.features))
-    scatter(rows, data.codes, first, totals.table)
-
-
-@kernel
-def full_pass(data: Any, theta: Any, memory: Any, work: Any, totals: Any) -> Any:
-    """Add statistics of samples to the totals; return the log-likelihood.
-
-    ``memory`` is a twin (n, M) for responsibilities, or (0, M); its rounded values are used.
-    """
-    weight, block, log_likelihood = data.weight, len(work.largest), 0.0
-    for first in range(0, len(data.y), block):
-        rows = work.rows[: min(block, len(data.y) - first)]
-        _e_step(data, first, theta, work, rows)
-        for t in range(len(rows)):
-            value = work.largest[t] + math.log(work.totals[t])
-            log_likelihood += value * weight[first + t] if len(weight) else value
-        if len(memory.double):
-            remember(rows, first, memory.double)
-        if len(memory.single):
-            remember(rows, first, memory.single)
-        if len(weight):
-            for t in range(len(rows)):
-                for m in range(rows.shape[1]):
-                    rows[t, m] *= weight[first + t]
-        _add_statistics(data, first, rows, work, totals)
-    return log_likelihood
-
-
-@kernel
-def evaluate(data: Any, theta: Any, work: Any, results: Any) -> None:
-    """E-step of samples: fill the results, as in :mod:`swiftem.mixture.compute.passes_kernel`."""
-    block = len(work.largest)
-    for first in range(0, len(data.y), block):
-        rows = work.rows[: min(block, len(data.y) - first)]
-        _e_step(data, first, theta, work, rows)
-        write_results(first, rows, work, results)
-
-
-@kernel
-def statistics(data: Any, given: Any, work: Any, totals: Any) -> None:
-    """Add the weighted statistics of ``given`` (n, M), responsibilities or differences, to the totals."""
-    block = len(work.largest)
-    for first in range(0, len(data.y), block):
-        rows = work.rows[: min(block, len(data.y) - first)]
-        for t in range(len(rows)):
-            for m in range(rows.shape[1]):
-                rows[t, m] = given[first + t, m] * data.weight[first + t]
-        _add_statistics(data, first, rows, work, totals)
+    if y.shape[1]:
+        multiply(y[first : first + len(rows)].T, rows, work.sums2)
+    _scatter(rows, codes, first, totals.further)

@@ -13,13 +13,15 @@ smallest. The definition is :func:`swiftem.mixture.compute.conditionals.complete
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper
 from swiftem.kernels.memory import matrix, piece
 from swiftem.kernels.softmax import LOWEST, NEGLIGIBLE, copy, exponentiate, fill
+from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import cholesky, gram, invert
 
 __all__ = ["BLOCK", "Completion", "complete_rows", "make_completion"]
@@ -47,16 +49,16 @@ class Completion(NamedTuple):
         Logits, then responsibilities.
     """
 
-    precision: Any
-    left: Any
-    sample: Any
-    linear: Any
-    floor: Any
-    missing: Any
-    block: Any
-    inverse: Any
-    expected: Any
-    logits: Any
+    precision: Array
+    left: Array
+    sample: Array
+    linear: Array
+    floor: Array
+    missing: Index
+    block: Array
+    inverse: Array
+    expected: Array
+    logits: Array
 
 
 def make_completion(matrices: int, n_components: int, d: int) -> Completion:
@@ -80,7 +82,7 @@ def make_completion(matrices: int, n_components: int, d: int) -> Completion:
 
 
 @helper
-def _given_others(k: Any, number: Any, on: Any) -> Any:
+def _given_others(k: int, number: int, on: Completion) -> float:
     """Write C of the ``k`` missing cells, by the covariance of this number; return log|P_uu| / 2.
 
     NaN if P is not positive definite.
@@ -104,7 +106,7 @@ def _given_others(k: Any, number: Any, on: Any) -> Any:
 
 
 @helper
-def _fill(k: Any, number: Any, away: Any, on: Any) -> None:
+def _fill(k: int, number: int, away: Array, on: Completion) -> None:
     """Write conditional means minus μ into the missing cells of ``away`` (d,), which are zero."""
     precision, left = on.precision[number], on.left[number]
     for a in range(k):
@@ -120,7 +122,7 @@ def _fill(k: Any, number: Any, away: Any, on: Any) -> None:
 
 
 @helper
-def _distance(whiten: Any, away: Any) -> Any:
+def _distance(whiten: Array, away: Array) -> float:
     """Return the squared length of ``whiten`` (d, d), lower triangular, times ``away`` (d,)."""
     total = 0.0
     for i in range(len(away)):
@@ -132,9 +134,9 @@ def _distance(whiten: Any, away: Any) -> Any:
 
 
 @helper
-def _add_products(row: Any, first: Any, r: Any, expected: Any, k: Any, left: Any, on: Any) -> None:
+def _add_products(row: Array, first: int, r: float, m: int, number: int, k: int, on: Completion) -> None:
     """Add r·(ẑẑᵀ + C), lower triangle, to ``row`` from ``first`` on."""
-    place = first
+    expected, left, place = on.expected[m], on.left[number], first
     for i in range(len(expected)):
         factor = r * expected[i]
         for j in range(i + 1):
@@ -147,7 +149,7 @@ def _add_products(row: Any, first: Any, r: Any, expected: Any, k: Any, left: Any
 
 
 @helper
-def _complete(theta: Any, on: Any, row: Any) -> None:
+def _complete(theta: Coefficients, on: Completion, row: Array) -> None:
     """Write the statistics of the row ``on.sample`` (d,), in which NaN is missing, into ``row`` (q,)."""
     n_components, d = theta.means.shape
     last, k, half, top = len(theta.whiten) - 1, 0, 0.0, -math.inf
@@ -193,15 +195,12 @@ def _complete(theta: Any, on: Any, row: Any) -> None:
             for c in range(d):
                 row[n_components + m * d + c] = r * on.expected[m, c]
             number = min(m, last)
-            _add_products(row, end + number * size, r, on.expected[m], k, on.left[number], on)
+            _add_products(row, end + number * size, r, m, number, k, on)
 
 
 @helper
-def complete_rows(samples: Any, theta: Any, on: Any, rows: Any) -> None:
-    """Write the statistics of centred ``samples`` (d, b), in which NaN is missing, into ``rows`` (b, q).
-
-    ``theta`` is a :class:`swiftem.mixture.components.Coefficients` of full or tied covariances.
-    """
+def complete_rows(samples: Array, theta: Coefficients, on: Completion, rows: Array) -> None:
+    """Write the statistics of centred ``samples`` (d, b), in which NaN is missing, into ``rows`` (b, q)."""
     d, b = samples.shape
     for number in range(len(theta.whiten)):
         precision = on.precision[number]
