@@ -223,7 +223,7 @@ def _diagonal(code: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
     sums = matrix(s[n_components:], n_components, 3 * d if masses else d)
     squares = s[n_components * (1 + d) :]
     for m in range(n_components):
-        total = below = raw = 0.0
+        total = below = raw = size = 0.0
         for c in range(d):
             mass, square = s[m], 0.0
             if masses:
@@ -237,14 +237,15 @@ def _diagonal(code: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
             mean = (sums[m, c] + kappa * hyper.mean[c]) / (mass + kappa)
             scratch.means[m, c] = mean
             if code == DIAG:
-                total = below = raw = 0.0
-            total += square - (mass + kappa) * mean * mean
-            total += hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c]
+                total = below = raw = size = 0.0
+            total += hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - (mass + kappa) * mean * mean
             below += mass + hyper.degrees
-            raw += abs(square)
-            scratch.variances[m, c] = value = 1.0 if code == UNIT else total / below + hyper.reg_covar
+            raw += square
+            size += abs(square)
+            value = 1.0 if code == UNIT else (total + raw) * (1.0 / below) + hyper.reg_covar
+            scratch.variances[m, c] = value
             is_final = code == DIAG or c == d - 1
-            if is_final and not (value > ROUNDING * raw / below and value > 0.0 and value < math.inf):
+            if is_final and not (value > ROUNDING * size / below and value > 0.0 and value < math.inf):
                 return False
         if code == SPHERICAL:
             fill(scratch.variances[m], scratch.variances[m, d - 1])

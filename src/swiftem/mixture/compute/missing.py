@@ -176,11 +176,11 @@ class CompletedCompute(MixtureCompute):
         means, given = self._given(rows, piece, theta)
         (n_components, d), count = means.shape, len(given.plain)
         sums1, sums2 = np.zeros((count, n_components)), np.zeros((count, d + d * (d + 1) // 2, n_components))
-        memory, log_likelihood = np.empty((0, n_components)), 0.0
+        logs = np.zeros(3)
         for k, (_, samples, phi, work) in enumerate(self._runs(rows, piece, means, given)):
-            totals = dense.Totals(sums1[k], sums2[k], np.zeros((0, 0)), np.zeros(d))
-            log_likelihood += dense.full_pass(samples, None, phi, memory, work, totals)[0]
-        return self._flat(sums1, np.swapaxes(sums2, 1, 2), means, given), log_likelihood
+            totals = dense.Totals(sums1[k], sums2[k], np.zeros((0, 0)), logs, np.zeros(d))
+            dense.over_blocks(samples, None, phi, work, totals=totals)
+        return self._flat(sums1, np.swapaxes(sums2, 1, 2), means, given), float(logs[0])
 
     def _flat(self, sums1: Array, sums2: Array, means: Array, given: Conditionals) -> Array:
         """Return completed statistics from sums (P, M) and (P, M, p) of rows with zeros."""
@@ -217,7 +217,7 @@ class CompletedCompute(MixtureCompute):
                 np.empty((0 if results.responsibilities is None else count, self.bound.n_components)),
                 np.empty(0 if results.labels is None else count, dtype=np.intp),
             )
-            dense.evaluate(samples, None, phi, work, wanted)
+            dense.over_blocks(samples, None, phi, work, results=wanted)
             for values, of_run in zip(results, wanted, strict=True):
                 if values is not None:
                     values[first + rows.order[here]] = of_run

@@ -20,7 +20,7 @@ import numpy as np
 from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper
 from swiftem.kernels.memory import matrix, piece
-from swiftem.kernels.softmax import LOWEST, NEGLIGIBLE, copy, exponentiate, fill
+from swiftem.kernels.softmax import exponentiate, fill, normalise, shift
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import cholesky, gram, invert
 
@@ -35,8 +35,10 @@ class Completion(NamedTuple):
 
     Attributes
     ----------
-    precision, left : ndarray, shape (K, d, d)
-        P, and C of the missing cells, upper triangle: its first rows and columns are those of u.
+    precision : ndarray, shape (K, d, d)
+        P.
+    left : ndarray, shape (K, d·d)
+        C of the k missing cells, (k, k), upper triangle.
     sample, linear, floor : ndarray, shape (d,)
         The row, numbers of its missing cells, and zeros.
     missing : ndarray of int, shape (d,)
@@ -64,18 +66,20 @@ class Completion(NamedTuple):
 def make_completion(matrices: int, n_components: int, d: int) -> Completion:
     """Return buffers for M components with K = ``matrices`` covariances.
 
-    >>> make_completion(1, 3, 2).left.shape
+    >>> make_completion(1, 3, 2).precision.shape
     (1, 2, 2)
     """
+    sample, linear = np.empty((2, d))
+    block, inverse = np.empty((2, d * d))
     return Completion(
         np.empty((matrices, d, d)),
-        np.empty((matrices, d, d)),
-        np.empty(d),
-        np.empty(d),
+        np.empty((matrices, d * d)),
+        sample,
+        linear,
         np.zeros(d),
         np.empty(d, dtype=np.intp),
-        np.empty(d * d),
-        np.empty(d * d),
+        block,
+        inverse,
         np.empty((n_components, d)),
         np.empty(n_components),
     )
@@ -87,8 +91,7 @@ def _given_others(k: int, number: int, on: Completion) -> float:
 
     NaN if P is not positive definite.
     """
-    block, inverse = matrix(on.block, k, k), matrix(on.inverse, k, k)
-    precision, left = on.precision[number], on.left[number]
+    block, inverse, precision = matrix(on.block, k, k), matrix(on.inverse, k, k), on.precision[number]
     for a in range(k):
         for e in range(a, k):
             block[a, e] = precision[on.missing[a], on.missing[e]]
@@ -98,17 +101,14 @@ def _given_others(k: int, number: int, on: Completion) -> float:
     for a in range(k):
         half += math.log(block[a, a])
     invert(block, inverse)
-    gram(inverse, block)
-    for a in range(k):
-        for e in range(a, k):
-            left[a, e] = block[a, e]
+    gram(inverse, matrix(on.left[number], k, k))
     return half
 
 
 @helper
 def _fill(k: int, number: int, away: Array, on: Completion) -> None:
     """Write conditional means minus μ into the missing cells of ``away`` (d,), which are zero."""
-    precision, left = on.precision[number], on.left[number]
+    precision, left = on.precision[number], matrix(on.left[number], k, k)
     for a in range(k):
         total, line = 0.0, precision[on.missing[a]]
         for c in range(len(line)):
@@ -136,7 +136,7 @@ def _distance(whiten: Array, away: Array) -> float:
 @helper
 def _add_products(row: Array, first: int, r: float, m: int, number: int, k: int, on: Completion) -> None:
     """Add r·(ẑẑᵀ + C), lower triangle, to ``row`` from ``first`` on."""
-    expected, left, place = on.expected[m], on.left[number], first
+    expected, left, place = on.expected[m], matrix(on.left[number], k, k), first
     for i in range(len(expected)):
         factor = r * expected[i]
         for j in range(i + 1):
@@ -152,7 +152,7 @@ def _add_products(row: Array, first: int, r: float, m: int, number: int, k: int,
 def _complete(theta: Coefficients, on: Completion, row: Array) -> None:
     """Write the statistics of the row ``on.sample`` (d,), in which NaN is missing, into ``row`` (q,)."""
     n_components, d = theta.means.shape
-    last, k, half, top = len(theta.whiten) - 1, 0, 0.0, -math.inf
+    last, k, half = len(theta.whiten) - 1, 0, 0.0
     for c in range(d):
         if math.isnan(on.sample[c]):
             on.missing[k] = c
@@ -160,41 +160,30 @@ def _complete(theta: Coefficients, on: Completion, row: Array) -> None:
     for m in range(n_components):
         number, mean, away = min(m, last), theta.means[m], on.expected[m]
         for c in range(d):
-            away[c] = on.sample[c] - mean[c]
+            away[c] = 0.0 if math.isnan(on.sample[c]) else on.sample[c] - mean[c]
+        if k and number == m:
+            half = _given_others(k, number, on)
         if k:
-            for a in range(k):
-                away[on.missing[a]] = 0.0
-            if number == m:
-                half = _given_others(k, number, on)
             _fill(k, number, away, on)
-        volume = theta.plain[m] - half + 0.5 * k * math.log(2.0 * math.pi)
-        value = volume - 0.5 * _distance(theta.whiten[number], away)
+        value = 0.5 * (k * math.log(2.0 * math.pi) - _distance(theta.whiten[number], away)) - half
         if math.isnan(value):  # the step is then rejected
             fill(row, math.nan)
             return
         on.logits[m] = value
-        top = max(top, value)
-        for a in range(k):
-            on.linear[a] = away[on.missing[a]] + mean[on.missing[a]]
-        copy(on.sample, away)
-        for a in range(k):
-            away[on.missing[a]] = on.linear[a]
-    for m in range(n_components):
-        value = on.logits[m] - top
-        on.logits[m] = value if value > LOWEST else LOWEST
+        for c in range(d):
+            away[c] = away[c] + mean[c] if math.isnan(on.sample[c]) else on.sample[c]
+    logits = matrix(on.logits, 1, n_components)
+    shift(logits, theta.plain, on.linear)
     exponentiate(on.logits)
-    total = 0.0
-    for m in range(n_components):
-        total += on.logits[m]
+    normalise(logits, on.linear)
     fill(row, 0.0)
     size, end = d * (d + 1) // 2, n_components * (1 + d)
     for m in range(n_components):
-        r = on.logits[m] / total
-        if r > NEGLIGIBLE:
+        r, number = on.logits[m], min(m, last)
+        if r > 0.0:
             row[m] = r
             for c in range(d):
                 row[n_components + m * d + c] = r * on.expected[m, c]
-            number = min(m, last)
             _add_products(row, end + number * size, r, m, number, k, on)
 
 

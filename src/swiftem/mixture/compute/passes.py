@@ -62,6 +62,7 @@ class PassesCompute(MixtureCompute):
         self._thread = threading.local()
         self._coefficients: list[tuple[Theta, Coefficients]] = []
         self._products: Array | None = None
+        #: Σ w·log h(y), the same for every θ; the first full pass computes it.
         self._base: float | None = None
 
     def loop(self, task: Task) -> Loop:
@@ -97,27 +98,26 @@ class PassesCompute(MixtureCompute):
         n_components, d = self.bound.n_components, len(self.bound.origin)
         further = (self._levels, n_components) if self._levels else (d, d) if with_products else (0, 0)
         features = np.zeros((self.bound.n_features, n_components))
-        return dense.Totals(np.zeros(n_components), features, np.zeros(further), np.zeros(d))
+        return dense.Totals(np.zeros(n_components), features, np.zeros(further), np.zeros(3), np.zeros(d))
 
     def _add(
         self, y: Array, first: int, weight: Array, theta: Coefficients, memory: Array, totals: dense.Totals
-    ) -> tuple[float, bool]:
+    ) -> None:
         """Add the statistics of rows to the totals; ``first`` is the index of the first one.
 
-        Posterior rows go to the memory (b, R), unless it is (0, R); its rounded values are used. Return the
-        log-likelihood without log h(y), and whether all rows were near enough for expanded squares.
+        Posterior rows go to the memory (b, R), unless it is (0, R); its rounded values are used.
         """
         samples, codes = self._samples(y, first, weight)
-        return dense.full_pass(samples, codes, theta, memory, self._work, totals)
+        dense.over_blocks(samples, codes, theta, self._work, memory=memory, totals=totals)
 
     def _fill(self, y: Array, first: int, theta: Coefficients, results: dense.Results) -> None:
         """Fill the results of rows; responsibilities may have R columns."""
         samples, codes = self._samples(y, first, NONE)
-        dense.evaluate(samples, codes, theta, self._work, results)
+        dense.over_blocks(samples, codes, theta, self._work, results=results)
 
     def _flat(self, totals: dense.Totals) -> Array:
         """Return the model's statistics for these sums."""
-        weights, features, further, _ = totals
+        weights, features, further, *_ = totals
         if self._levels:
             return np.concatenate([weights, np.concatenate([features, further]).T.ravel()])
         d = len(self.bound.origin)
@@ -135,21 +135,20 @@ class PassesCompute(MixtureCompute):
             raise ValueError(f"rows must have {self.bound.row_length} columns, got shape {rows.shape}.")
         totals = self._zeros(self.bound.shares_products)
         samples, codes = self._samples(batch.y, 0, read_only(weight))
-        dense.statistics(samples, codes, read_only(rows), self._work, totals)
+        no_theta = dense.NO_THETA if codes is None else dense.NO_CODED
+        dense.over_blocks(samples, codes, no_theta, self._work, given=read_only(rows), totals=totals)
         return self._flat(totals)
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         memory = self.allocate((self.n, self.bound.row_length), self.memory_dtype) if remember else None
         # Without a memory, the products of a shared covariance are the same for every θ.
         with_products = self.bound.shares_products and (remember or self._products is None)
-        totals, log_likelihood, near = self._zeros(with_products), 0.0, True
-        for sums, value, is_near in self._over_parts(
-            self._sums, self._prepared(theta), memory, with_products
-        ):
-            for total, part in zip(totals[:3], sums[:3], strict=True):
+        totals = self._zeros(with_products)
+        for sums in self._over_parts(self._sums, self._prepared(theta), memory, with_products):
+            for total, part in zip(totals[:-1], sums[:-1], strict=True):
                 total += part
             np.maximum(totals.reach, sums.reach, out=totals.reach)
-            log_likelihood, near = log_likelihood + value, near and is_near
+        log_likelihood, far_blocks, log_base = totals.logs.tolist()
         self.evaluations += self.n
         if self.bound.code >= LINEAR and np.isinf(self.reach).all():  # every block was checked
             self.reach = totals.reach
@@ -160,7 +159,9 @@ class PassesCompute(MixtureCompute):
                 self._products = totals.further
             factor = theta.precisions_cholesky  # Σ yᵀPy = tr P Σ yyᵀ
             log_likelihood -= 0.5 * float((factor * (totals.further @ factor)).sum())
-        self._passed = (theta, -log_likelihood) if near or not self.bound.shares_products else None
+        self._base = log_base if self._base is None else self._base
+        loss = -log_likelihood - self._base
+        self._passed = None if far_blocks and self.bound.shares_products else (theta, loss)
         return self._flat(totals) / self._source.total_weight, memory
 
     def _over_parts(self, function: Callable[..., T], *common: object) -> Iterator[T]:
@@ -177,47 +178,32 @@ class PassesCompute(MixtureCompute):
 
     def _sums(
         self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part
-    ) -> tuple[dense.Totals, float, bool]:
-        """Return the sums of a part of the rows, with log-likelihood, and whether all of them are near."""
-        totals, log_likelihood, near = self._zeros(with_products), 0.0, True
+    ) -> dense.Totals:
+        """Return the sums of a part of the rows; Σ w·log h(y) only if it is unknown."""
+        totals = self._zeros(with_products)
         remembered = np.empty((0, self.bound.row_length)) if memory is None else memory[part.here]
         for here in chunks(len(part.y), self._block):
-            first = part.first + here.start
-            more = self._add(part.y[here], first, part.weight[here], theta, remembered[here], totals)
-            log_likelihood, near = log_likelihood + more[0], near and more[1]
-        return totals, log_likelihood, near
+            first, y, weight = part.first + here.start, part.y[here], part.weight[here]
+            base = self.bound.log_base(y, first) if self._base is None else None
+            if base is not None:
+                totals.logs[2] += base @ weight if len(weight) else base.sum()
+            self._add(y, first, weight, theta, remembered[here], totals)
+        return totals
 
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        total_weight = self._source.total_weight
         if self._passed is not None and self._passed[0] is theta:
-            return self._model.penalty(theta) + self._passed[1] / total_weight - self._mean_base()
+            return super().objective(theta)
         log_likelihood = sum(self._over_parts(self._log_likelihood, self._prepared(theta)))
-        return self._model.penalty(theta) - log_likelihood / total_weight
+        return self._model.penalty(theta) - log_likelihood / self._source.total_weight
 
     def extent(self) -> tuple[Array, float]:
         """Return the reach of the features (p,), and the mean of log h(y)."""
-        return self.reach, self._mean_base()
+        return self.reach, 0.0 if self._base is None else self._base / self._source.total_weight
 
     def set_extent(self, reach: Array, base: float) -> None:
         """Set the reach of the features, and the mean of log h(y)."""
-        self.reach, self._base = reach, base
-
-    def _mean_base(self) -> float:
-        """Return the weighted mean of log h(y): the same for every θ, and computed once."""
-        if self._base is None:
-            self._base = sum(self._over_parts(self._sum_of_base)) / self._source.total_weight
-        return self._base
-
-    def _sum_of_base(self, part: Part) -> float:
-        """Return Σ weight · log h(y) over the samples of a part."""
-        total = 0.0
-        for here in chunks(len(part.y), self._block):
-            base = self.bound.log_base(part.y[here], part.first + here.start)
-            if base is None:
-                return 0.0
-            total += float(base @ part.weight[here] if len(part.weight) else base.sum())
-        return total
+        self.reach, self._base = reach, base * self._source.total_weight
 
     def _log_likelihood(self, theta: Coefficients, part: Part) -> float:
         """Return Σ weight · log g(y) over the samples of a part."""
@@ -267,18 +253,19 @@ class ChannelCompute(PassesCompute):
     _block = PLAIN
 
     def _zeros(self, with_products: bool) -> dense.Totals:
-        return dense.Totals(np.zeros(self.bound.size), *(np.empty((0, 0)),) * 2, np.empty(0))
+        none = np.empty((0, 0))
+        return dense.Totals(np.zeros(self.bound.size), none, none, np.zeros(3), np.empty(0))
 
     def _add(
         self, y: Array, first: int, weight: Array, theta: Theta, memory: Array, totals: dense.Totals
-    ) -> tuple[float, bool]:
+    ) -> None:
         rows, log_likelihood = self.bound.e_step(y, theta)
         if len(memory):
             memory[:] = rows
             rows = memory.astype(np.float64)
         weight = weight if len(weight) else np.ones(len(y))
         totals.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
-        return float(log_likelihood @ weight), True
+        totals.logs[0] += log_likelihood @ weight
 
     def _fill(self, y: Array, first: int, theta: Theta, results: dense.Results) -> None:
         rows, log_likelihood = self.bound.e_step(two_dimensional(y), theta)

@@ -5,6 +5,11 @@ except those of the products runs over the samples of a block, in vector instruc
 entry, 1, is a (p, b) array: the centred samples, then their squares. Buffers are flat, so that blocks of
 every size are contiguous.
 
+Indicators of codes are never formed. With codes k_1, k_2, ... of a sample, its logits are
+T(y)·φ + table[k_1] + table[k_2] + ... + c, and its responsibilities are added to rows k_1, k_2, ... of the
+sums: the cost does not depend on the number of levels. A block is processed column by column, so that a
+column's part of the table stays in a cache.
+
 All passes are one kernel, :func:`blocks`, which does what its arguments that are not empty are for: a kernel
 each for full passes, evaluations and statistics would have the same parts, and take twice as long to compile.
 """
@@ -21,33 +26,46 @@ from swiftem.data.parts import read_only
 from swiftem.kernels.compile import REORDERED, helper, kernel
 from swiftem.kernels.memory import LINE, fma, load, matrix, multiply, plus, store, times, vector
 from swiftem.kernels.memory import spread as repeat
-from swiftem.kernels.softmax import LOWEST, NEGLIGIBLE, add, add_rows, copy, exponentiate, fill
+from swiftem.kernels.softmax import (
+    LOWEST,
+    NEGLIGIBLE,
+    add,
+    add_rows,
+    copy,
+    exponentiate,
+    fill,
+    normalise,
+    shift,
+)
 from swiftem.mixture.bound_mixture import CodeCoefficients
 from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute.codes_kernel import add_coded, coded_e_step, coded_rows
 from swiftem.mixture.compute.covariance_kernel import raise_powers
 from swiftem.mixture.compute.numpy import FARTHEST
 
 __all__ = [
+    "NO_CODED",
+    "NO_THETA",
     "Results",
     "Samples",
     "Totals",
     "Twin",
     "Work",
-    "evaluate",
-    "full_pass",
     "make_work",
-    "statistics",
+    "over_blocks",
     "twin",
 ]
-
-Phi = Coefficients | CodeCoefficients
 
 NUMBERS = 49_152
 """Numbers per block that go through the second-level cache."""
 
 TILE = 2 * LINE // 8
 """Samples that are whitened at a time: two cache lines."""
+
+BLOCK, LARGE_BLOCK = 16_384, 65_536
+"""Responsibilities per block of samples with codes, for small and for large tables: both fit into a cache."""
+
+LARGE_TABLE = 32_768
+"""Number of entries from which a table of codes is large."""
 
 PRODUCT = 1_000_000
 """Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
@@ -102,7 +120,7 @@ def make_work(p: int, n_components: int, d: int, with_products: bool = False, le
     # Rows of a power of two of bytes would map to the same cache sets.
     b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
     if levels:
-        b = coded_rows(n_components, levels)
+        b = max(64, (LARGE_BLOCK if levels * n_components > LARGE_TABLE else BLOCK) // n_components)
     parts = max(1, -(-p // max(PRODUCT // (n_components * b), 64)))
     k, products, rows = -(-p // parts), d if with_products else 0, n_components * b
     sums = n_components, (p, n_components), (products, products)
@@ -168,13 +186,17 @@ class Totals(NamedTuple):
         Σ w·r·T(y).
     further : ndarray, shape (d, d), (L, M) or (0, 0)
         Σ w·yyᵀ if components share a covariance, or Σ w·r of each of L levels if there are codes.
-    reach : ndarray, shape (d,)
+    logs : ndarray, shape (3,)
+        Σ w·log g without log h(y), and without −½ yᵀPy if components share P and all blocks were near; the
+        number of blocks that were not; and room for Σ w·log h(y).
+    reach : ndarray, shape (d,) or (0,)
         At least the distance of the samples of all blocks that were checked.
     """
 
     weights: Array
     features: Array
     further: Array
+    logs: Array
     reach: Array
 
 
@@ -190,7 +212,7 @@ class Results(NamedTuple):
 
 
 NO_ROWS = np.empty((0, 0))
-NO_MEMORY, NOT_GIVEN = twin(NO_ROWS), read_only(NO_ROWS)
+NOT_GIVEN = read_only(NO_ROWS)
 NO_RESULTS = Results(np.empty(0), NO_ROWS, np.empty(0, dtype=np.intp))
 NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
 NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
@@ -327,9 +349,9 @@ def _softmax(logits: Array, constant: Array, largest: Array, totals: Array, rows
     n_components, b = logits.shape
     fill(largest, -math.inf)
     for m in range(n_components):
-        line, shift = logits[m], constant[m]
+        line, addend = logits[m], constant[m]
         for t in range(b):
-            value = line[t] + shift
+            value = line[t] + addend
             line[t] = value
             largest[t] = value if value > largest[t] else largest[t]
     for m in range(n_components):
@@ -464,21 +486,74 @@ def _add_common(samples: Array, theta: Coefficients, work: Work, values: Array) 
 
 
 @helper
-def _dense_e_step(
-    data: Samples, samples: Array, theta: Coefficients, far: int, work: Work, totals: Totals, rows: Array
+def checked_e_step(
+    code: int, samples: Array, theta: Coefficients, far: int, reach: Array, work: Work, rows: Array
 ) -> bool:
     """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M); return whether they are near.
 
     ``far`` is a component that some samples are far from, or −1 if there is none: then nothing is checked.
+    ``reach`` (d,), or (0,), is enlarged to include the samples that are checked.
     """
     near = far < 0
     if not near:
         spread(samples, work.extent)
-        for c in range(len(samples)):
-            totals.reach[c] = max(totals.reach[c], work.extent[c])
+        for c in range(len(reach)):
+            reach[c] = max(reach[c], work.extent[c])
         near = far_component(theta, work.extent, far) < 0
-    e_step(data.code, samples, theta, near, work, rows)
+    e_step(code, samples, theta, near, work, rows)
     return near
+
+
+@helper
+def _gather(table: Array, codes: Index, first: int, rows: Array) -> None:
+    """Add rows ``codes[:, first + t]`` (k,) of ``table`` (L, M) to ``rows[t]``, for each of b samples."""
+    fours = len(codes) // 4 * 4
+    for j in range(0, fours, 4):  # four at a time: rows are read and written once for them
+        for t in range(len(rows)):
+            i = first + t
+            k0, k1 = np.uintp(codes[j, i]), np.uintp(codes[j + 1, i])
+            k2, k3 = np.uintp(codes[j + 2, i]), np.uintp(codes[j + 3, i])
+            for m in range(rows.shape[1]):
+                rows[t, m] += (table[k0, m] + table[k1, m]) + (table[k2, m] + table[k3, m])
+    for j in range(fours, len(codes)):
+        for t in range(len(rows)):
+            code = np.uintp(codes[j, first + t])
+            for m in range(rows.shape[1]):
+                rows[t, m] += table[code, m]
+
+
+@helper
+def _scatter(rows: Array, codes: Index, first: int, table: Array) -> None:
+    """Add ``rows[t]`` (M,) to rows ``codes[:, first + t]`` (k,) of ``table`` (L, M), for all of b samples."""
+    for j in range(len(codes)):
+        for t in range(len(rows)):
+            code = np.uintp(codes[j, first + t])
+            for m in range(rows.shape[1]):
+                table[code, m] += rows[t, m]
+
+
+@helper
+def _coded_e_step(
+    y: Array, codes: Index, theta: CodeCoefficients, first: int, work: Work, rows: Array
+) -> None:
+    """Write responsibilities of samples from ``first`` on into ``rows`` (b, M); ``y`` (n, p): features."""
+    if y.shape[1]:
+        multiply(y[first : first + len(rows)], theta.phi, rows)
+    else:
+        fill(vector(rows), 0.0)
+    _gather(theta.table, codes, first, rows)
+    shift(rows, theta.constant, work.largest)
+    exponentiate(vector(rows))
+    normalise(rows, work.totals)
+
+
+@helper
+def _add_coded(y: Array, codes: Index, first: int, rows: Array, work: Work, totals: Totals) -> None:
+    """Write Σ_t rows_t and T(y_t)·rows_t of ``rows`` (b, M) into ``work.sums``; add the sums of codes."""
+    add_rows(rows, work.sums1)
+    if y.shape[1]:
+        multiply(y[first : first + len(rows)].T, rows, work.sums2)
+    _scatter(rows, codes, first, totals.further)
 
 
 @kernel
@@ -491,16 +566,15 @@ def blocks(
     work: Work,
     totals: Totals,
     results: Results,
-) -> tuple[float, bool]:
+) -> None:
     """E-step of samples unless rows are ``given`` (n, M); then statistics, if wanted.
 
-    Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``. Return the
-    log-likelihood, without −½ yᵀPy if components share P and rows are near, and whether all were near.
+    Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``.
     """
-    d, n_components = len(data.centre), len(work.sums1)
-    n, block, weight = len(data.y.double) + len(data.y.single), len(work.largest), data.weight
-    log_likelihood, all_near, near, far = 0.0, True, False, -1
+    d, n_components, weight = len(data.centre), len(work.sums1), data.weight
+    n, block = len(data.y.double) + len(data.y.single), len(work.largest)
     is_given, remembers = len(given) > 0, len(memory.double) + len(memory.single) > 0
+    near, far = False, -1
     if theta is not None and not is_given:
         copy(data.reach, work.extent)
         far = far_component(theta, work.extent, -1)
@@ -516,11 +590,11 @@ def blocks(
                 copy(given[first + t], rows[t])
         else:
             if theta is not None:
-                near = _dense_e_step(data, samples, theta, far, work, totals, rows)
+                near = checked_e_step(data.code, samples, theta, far, totals.reach, work, rows)
             if coded is not None:
-                coded_e_step(data.y.double, coded[0], coded[1], first, work, rows)
-            all_near &= near
-            log_likelihood = _plus_logs(log_likelihood, weight, first, work.largest[:b], work.totals[:b])
+                _coded_e_step(data.y.double, coded[0], coded[1], first, work, rows)
+            totals.logs[0] = _plus_logs(totals.logs[0], weight, first, work.largest[:b], work.totals[:b])
+            totals.logs[1] += 0.0 if near else 1.0
         _write_results(first, rows, work, results)
         if theta is not None and near and len(results.log_likelihood):
             _add_common(samples, theta, work, results.log_likelihood[first : first + b])
@@ -535,7 +609,7 @@ def blocks(
                 for m in range(n_components):
                     rows[t, m] *= weight[first + t]
         if coded is not None:
-            add_coded(data.y.double, coded[0], first, rows, work, totals)
+            _add_coded(data.y.double, coded[0], first, rows, work, totals)
         if theta is not None:
             with_products = len(totals.further) > 0
             if with_products and (remembers or is_given):
@@ -549,34 +623,24 @@ def blocks(
                 add(vector(work.sums3), vector(totals.further))
         add(work.sums1, totals.weights)
         add(vector(work.sums2), vector(totals.features))
-    return log_likelihood, all_near
 
 
-def _of_kind(codes: Index | None, theta: Phi) -> tuple[Phi | None, tuple[Index, Phi] | None]:
-    """Return φ with or without codes as two arguments of :func:`blocks`, of which one is None."""
-    return (theta, None) if codes is None else (None, (codes, theta))
+def over_blocks(
+    data: Samples,
+    codes: Index | None,
+    theta: Coefficients | CodeCoefficients,
+    work: Work,
+    *,
+    given: Array = NOT_GIVEN,
+    memory: Array = NO_ROWS,
+    totals: Totals | None = None,
+    results: Results = NO_RESULTS,
+) -> None:
+    """Add the statistics of samples to the totals, and fill the results; ``codes`` are (k, n) or None.
 
-
-def full_pass(
-    data: Samples, codes: Index | None, theta: Phi, memory: Array, work: Work, totals: Totals
-) -> tuple[float, bool]:
-    """Add the statistics of samples to the totals; ``codes`` (k, n) are None if there are none.
-
-    Responsibilities go to the memory (n, M), unless it is (0, M); its rounded values are used. Return the
-    log-likelihood, without −½ yᵀPy if components share P and rows are near, and whether all were near.
+    Rows (n, M) that are ``given`` replace the E-step: responsibilities or differences. Responsibilities go to
+    the memory (n, M), unless it has no rows; its rounded values are used.
     """
-    phi = _of_kind(codes, theta)
-    sums: tuple[float, bool] = blocks(data, *phi, NOT_GIVEN, twin(memory), work, totals, NO_RESULTS)
-    return sums
-
-
-def evaluate(data: Samples, codes: Index | None, theta: Phi, work: Work, results: Results) -> None:
-    """E-step of samples: fill the results."""
-    totals = Totals(np.empty(0), NO_ROWS, NO_ROWS, np.zeros(len(data.centre)))
-    blocks(data, *_of_kind(codes, theta), NOT_GIVEN, NO_MEMORY, work, totals, results)
-
-
-def statistics(data: Samples, codes: Index | None, given: Array, work: Work, totals: Totals) -> None:
-    """Add Σ_t weight_t given_t ⊗ T(y_t) to the totals; ``given`` (n, M): responsibilities or differences."""
-    phi = _of_kind(codes, NO_THETA if codes is None else NO_CODED)
-    blocks(data, *phi, given, NO_MEMORY, work, totals, NO_RESULTS)
+    sums = totals or Totals(np.empty(0), NO_ROWS, NO_ROWS, np.empty(3), np.empty(0))
+    phi = (theta, None) if codes is None else (None, (codes, theta))
+    blocks(data, *phi, given, twin(memory), work, sums, results)

@@ -202,14 +202,12 @@ def _rows(
     samples: Array, theta: Coefficients, far: int, tools: Tools, completion: Completion | None, rows: Array
 ) -> bool:
     """Write posterior rows (b, R) of ``samples`` (d, b); return whether they are near."""
-    near = far < 0
+    near = False
     if completion is not None:
         complete_rows(samples, theta, completion, rows)
     else:
-        if not near:
-            dense.spread(samples, tools.work.extent)
-            near = dense.far_component(theta, tools.work.extent, far) < 0
-        dense.e_step(tools.code, samples, theta, near, tools.work, rows)
+        work = tools.work
+        near = dense.checked_e_step(tools.code, samples, theta, far, work.extent[:0], work, rows)
     return near
 
 
