@@ -29,8 +29,6 @@ each, within ``memory_limit`` or in a scratch file.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from swiftem.core.source import Batch
@@ -39,7 +37,7 @@ from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import COMPLETED
 from swiftem.mixture.compute.conditionals import completed, log_densities
 from swiftem.mixture.covariance.diag import Diag
-from swiftem.mixture.covariance.kind import LEAST_VARIANCE, ROUNDING, Covariance, deviations_of
+from swiftem.mixture.covariance.kind import LEAST_VARIANCE, ROUNDING, deviations_of
 from swiftem.mixture.covariance.spherical import Spherical
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.prior import BoundPrior
@@ -48,8 +46,8 @@ from swiftem.mixture.theta import GaussianStatistics, GaussianTheta, ObservedSta
 __all__ = ["OBSERVED", "CompletedGaussians"]
 
 
-class _Observed(Covariance):
-    """Statistics with the masses of observed cells, for kinds whose columns are independent."""
+class ObservedDiag(Diag):
+    """Kind "diag" of rows with missing cells: statistics have the masses of observed cells."""
 
     has_masses = True
 
@@ -92,7 +90,9 @@ class _Observed(Covariance):
         """Return the smallest mass of a column (M,)."""
         return np.asarray(s.masses.min(axis=1))
 
-    def moments(self, s: Any, prior: BoundPrior, reg_covar: float) -> tuple[Array, Array, Array]:
+    def moments(
+        self, s: ObservedStatistics, prior: BoundPrior, reg_covar: float
+    ) -> tuple[Array, Array, Array]:
         """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
         counts = s.masses + prior.mean_precision
         means = (s.sums + prior.mean_precision * prior.mean) / counts
@@ -115,18 +115,14 @@ class _Observed(Covariance):
         with np.errstate(divide="ignore"):
             return Coefficients.linear(phi, np.log(weights))
 
-    def unit_factors(self, s: Any) -> tuple[Array, Array]:
+    def unit_factors(self, s: ObservedStatistics) -> tuple[Array, Array]:
         """Return the deviations of the observed cells, and one over their squares."""
         masses = np.maximum(s.masses.sum(axis=0), LEAST_VARIANCE)
         deviations = deviations_of(s.squares.sum(axis=0) / masses)
         return deviations, 1.0 / deviations**2
 
 
-class ObservedDiag(_Observed, Diag):
-    """Kind "diag" of rows with missing cells."""
-
-
-class ObservedSpherical(_Observed, Spherical):
+class ObservedSpherical(ObservedDiag, Spherical):
     """Kind "spherical" of rows with missing cells."""
 
     def _over_columns(self, values: Array) -> Array:
@@ -134,7 +130,7 @@ class ObservedSpherical(_Observed, Spherical):
         return np.asarray(values.sum(axis=1))
 
 
-OBSERVED: dict[str, _Observed] = {"diag": ObservedDiag(), "spherical": ObservedSpherical()}
+OBSERVED: dict[str, ObservedDiag] = {"diag": ObservedDiag(), "spherical": ObservedSpherical()}
 """The kinds with independent columns, for rows with missing cells; those with matrices stay the same."""
 
 
@@ -155,11 +151,11 @@ class CompletedGaussians(BoundGaussians):
         """Return the covariances, (M, d, d) or (1, d, d)."""
         return theta.covariances.reshape(-1, self.d, self.d)
 
-    def log_densities(self, batch: Batch, theta: Any) -> Array:
+    def log_densities(self, batch: Batch, theta: GaussianTheta) -> Array:
         """Return log g_m of the observed cells, (b, M)."""
         return log_densities(self.centred(batch), theta.means - self.centre, self.covariances(theta))
 
-    def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
+    def posterior(self, batch: Batch, theta: GaussianTheta) -> tuple[Array, Array]:
         """E-step: statistics (b, q), responsibilities first, and log-likelihood (b,)."""
         means = theta.means - self.centre
         return completed(self.centred(batch), theta.weights, means, self.covariances(theta))

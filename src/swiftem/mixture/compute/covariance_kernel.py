@@ -8,26 +8,18 @@ which compiles to vector instructions.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from swiftem.core.types import Array
 from swiftem.kernels.compile import helper
 from swiftem.kernels.memory import matrix, piece, vector
 from swiftem.kernels.softmax import copy, fill
-from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED, UNIT
+from swiftem.mixture.components import Coefficients
+from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, UNIT
 
-__all__ = [
-    "Hyper",
-    "Scratch",
-    "cholesky",
-    "gram",
-    "invert",
-    "m_step",
-    "make_scratch",
-    "raise_powers",
-]
-
+__all__ = ["Hyper", "Scratch", "cholesky", "gram", "invert", "m_step", "make_scratch", "raise_powers"]
 
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 """Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
@@ -35,11 +27,11 @@ each of them rounds: so the reference never refuses what was accepted here."""
 
 
 @helper
-def raise_powers(kind: Any, samples: Any, first: Any, powers: Any) -> None:
+def raise_powers(code: int, samples: Array, first: int, powers: Array) -> None:
     """Write entries of T(y), from ``first`` on, into ``powers`` (k, b)."""
     d, b = samples.shape
     i = j = 0
-    if first > d and kind == FULL:
+    if first > d and code == FULL:
         while (i + 1) * (i + 2) // 2 <= first - d:
             i += 1
         j = first - d - i * (i + 1) // 2
@@ -47,14 +39,14 @@ def raise_powers(kind: Any, samples: Any, first: Any, powers: Any) -> None:
         entry, line = first + place, powers[place]
         if entry < d:
             copy(samples[entry], line)
-        elif kind == SPHERICAL:
+        elif code == SPHERICAL:
             fill(line, 0.0)
             for c in range(d):
                 one = samples[c]
                 for t in range(b):
                     line[t] += one[t] * one[t]
         else:
-            if kind == DIAG:
+            if code == DIAG:
                 i = j = entry - d
             one, other = samples[i], samples[j]
             for t in range(b):
@@ -69,46 +61,43 @@ class Hyper(NamedTuple):
 
     ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d), or its diagonal (1, d), as in
     :class:`swiftem.mixture.prior.BoundPrior`; ``known`` weights are (M,), or (0,) if they are
-    unknown. If cells are missing, statistics of "diag" and "spherical" have masses: ``has_masses``.
+    unknown. If cells are missing, statistics of kinds without matrices have masses: ``has_masses``.
     """
 
-    mean: Any
-    mean_precision: Any
-    degrees: Any
-    scale: Any
-    reg_covar: Any
-    epsilon: Any
-    known: Any
-    has_masses: Any
+    mean: Array
+    mean_precision: float
+    degrees: float
+    scale: Array
+    reg_covar: float
+    epsilon: float
+    known: Array
+    has_masses: bool
 
 
 class Scratch(NamedTuple):
-    """Buffers: ``means``, ``variances`` (M, d), ``matrices`` (M or 1, d, d), and one more, ``precision``."""
+    """Buffers: ``means``, ``variances`` (M, d), ``matrices`` (K, d, d), and one more, ``precision``.
 
-    means: Any
-    matrices: Any
-    precision: Any
-    variances: Any
+    K, the number of covariance matrices, is M, or 1 if components share it, or 0 if there are none.
+    """
+
+    means: Array
+    variances: Array
+    matrices: Array
+    precision: Array
 
 
-def make_scratch(kind: int, n_components: int, d: int) -> Scratch:
-    """Return buffers for M-steps.
+def make_scratch(matrices: int, n_components: int, d: int) -> Scratch:
+    """Return buffers for M-steps with K = ``matrices``.
 
-    >>> make_scratch(FULL, 3, 2).matrices.shape
+    >>> make_scratch(3, 3, 2).matrices.shape
     (3, 2, 2)
     """
-    matrices = {FULL: n_components, TIED: 1}.get(kind, 0)
-    width = d if matrices else 0
-    return Scratch(
-        np.empty((n_components, d)),
-        np.empty((matrices, d, d)),
-        np.empty((width, width)),
-        np.empty((n_components, d)),
-    )
+    means, variances = np.empty((2, n_components, d))
+    return Scratch(means, variances, np.empty((matrices, d, d)), np.empty((d, d)))
 
 
 @helper
-def cholesky(a: Any, floor: Any) -> Any:
+def cholesky(a: Array, floor: Array) -> bool:
     """Replace the upper triangle of ``a`` (d, d) by R, RᵀR = a; False if a pivot is not above ``floor``."""
     d = len(a)
     for j in range(d):
@@ -126,7 +115,7 @@ def cholesky(a: Any, floor: Any) -> Any:
 
 
 @helper
-def invert(r: Any, inverse: Any) -> None:
+def invert(r: Array, inverse: Array) -> None:
     """Write the inverse of Rᵀ, lower triangular, into ``inverse`` (d, d); the rest is set to zero."""
     d = len(r)
     fill(vector(inverse), 0.0)
@@ -142,7 +131,7 @@ def invert(r: Any, inverse: Any) -> None:
 
 
 @helper
-def gram(lower: Any, precision: Any) -> None:
+def gram(lower: Array, precision: Array) -> None:
     """Write the upper triangle of lowerᵀ·lower into ``precision`` (d, d)."""
     fill(vector(precision), 0.0)
     for i in range(len(lower)):
@@ -153,20 +142,17 @@ def gram(lower: Any, precision: Any) -> None:
 
 
 @helper
-def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
+def _scatter(code: int, m: int, s1: Array, s3: Array, hyper: Hyper, scratch: Scratch) -> bool:
     """Write the covariance of component m, upper triangle, into its matrix, and factor it.
 
-    For "tied", which has one covariance for all, it is that of component 0.
+    If components share one covariance, it is that of component 0.
     """
     n_components, d = scratch.means.shape
-    matrix, floor = scratch.matrices[m], scratch.variances[0]
-    count = s1[m]
-    if kind == TIED:
-        count = 0.0
-        for one in range(n_components):
-            count += s1[one]
+    matrix, floor, count = scratch.matrices[m], scratch.variances[0], 0.0
+    first, last = (m, m + 1) if code == FULL else (0, n_components)
+    for one in range(first, last):
+        count += s1[one]
     products = s3[m * d * (d + 1) // 2 :]
-    first, last = (m, m + 1) if kind == FULL else (0, n_components)
     kappa, inverse = hyper.mean_precision, 1.0 / (count + hyper.degrees)
     prior, weight, mean = (last - first) * kappa, s1[first] + kappa, scratch.means[first]
     k = 0
@@ -185,96 +171,19 @@ def _scatter(kind: Any, m: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> A
     for i in range(d):
         floor[i] = (1 + 4 * i) * ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
         matrix[i, i] += hyper.reg_covar
-    return cholesky(matrix, floor)
+    is_definite: bool = cholesky(matrix, floor)
+    return is_definite
 
 
 @helper
-def _variances(kind: Any, s1: Any, s3: Any, hyper: Any, scratch: Any) -> Any:
-    """Write the variances of kinds without matrices; return whether all are positive."""
-    n_components, d = scratch.means.shape
-    if kind == UNIT:
-        fill(vector(scratch.variances), 1.0)
-        return True
-    kappa = hyper.mean_precision
-    for m in range(n_components):
-        inverse = 1.0 / (s1[m] + hyper.degrees)
-        total, raw = 0.0, 0.0
-        for c in range(d):
-            mean = scratch.means[m, c]
-            value = hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - (s1[m] + kappa) * mean * mean
-            total += value
-            if kind == DIAG:
-                raw = s3[m * d + c]
-                value = (value + raw) * inverse + hyper.reg_covar
-                if not (value > ROUNDING * abs(raw) * inverse and value > 0.0 and value < math.inf):
-                    return False
-                scratch.variances[m, c] = value
-        if kind == SPHERICAL:
-            raw = s3[m]
-            value = (total + raw) * inverse / d + hyper.reg_covar
-            if not (value > ROUNDING * abs(raw) * inverse / d and value > 0.0 and value < math.inf):
-                return False
-            fill(scratch.variances[m], value)
-    return True
-
-
-@helper
-def _of_observed(kind: Any, s: Any, hyper: Any, scratch: Any) -> Any:
-    """Write means and variances from sums of observed cells; return whether they exist.
-
-    ``s`` (q,) has r (M,), and r·(o·z, o·z², o) (M, 3, d), as in :mod:`swiftem.mixture.missing`.
-    """
-    n_components, d = scratch.means.shape
-    kappa = hyper.mean_precision
-    sums = matrix(s[n_components:], n_components, 3 * d)
-    for m in range(n_components):
-        if not s[m] + hyper.epsilon > 0.0:
-            return False
-        total = below = raw = 0.0
-        for c in range(d):
-            mass = sums[m, 2 * d + c]
-            if not (mass + kappa > 0.0 and mass + hyper.degrees > 0.0):
-                return False
-            mean = (sums[m, c] + kappa * hyper.mean[c]) / (mass + kappa)
-            scratch.means[m, c] = mean
-            if kind == DIAG:
-                total = below = raw = 0.0
-            total += sums[m, d + c] - (mass + kappa) * mean * mean
-            total += hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c]
-            below += mass + hyper.degrees
-            raw += abs(sums[m, d + c])
-            if kind == DIAG or c == d - 1:
-                value = total / below + hyper.reg_covar
-                if not (value > ROUNDING * raw / below and value > 0.0 and value < math.inf):
-                    return False
-                scratch.variances[m, c] = value
-        if kind == SPHERICAL:
-            fill(scratch.variances[m], scratch.variances[m, d - 1])
-    return True
-
-
-@helper
-def _write_observed(scratch: Any, theta: Any) -> None:
-    """Write the coefficients of o·z, o·z² and o, (3d, M), from means and variances."""
-    n_components, d = scratch.means.shape
-    for m in range(n_components):
-        theta.constant[m] = theta.plain[m] = 0.0
-        for c in range(d):
-            precision, mean = 1.0 / scratch.variances[m, c], scratch.means[m, c]
-            theta.phi[c, m] = precision * mean
-            theta.phi[d + c, m] = -0.5 * precision
-            own = math.log(scratch.variances[m, c]) + precision * mean * mean + math.log(2.0 * math.pi)
-            theta.phi[2 * d + c, m] = -0.5 * own
-
-
-@helper
-def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> Any:
-    """Write the coefficients from the factor of component m; return log|U|."""
+def _write_matrix(code: int, m: int, scratch: Scratch, theta: Coefficients) -> None:
+    """Write the coefficients from the factor of component m."""
     n_components, d = scratch.means.shape
     whiten, precision = theta.whiten[m], scratch.precision
-    invert(matrix, whiten)
+    invert(scratch.matrices[m], whiten)
     gram(whiten, precision)
-    if kind == FULL:
+    first, last = (m, m + 1) if code == FULL else (0, n_components)
+    if code == FULL:
         k = d
         for i in range(d):
             for j in range(i):
@@ -285,7 +194,6 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
     log_det = 0.0
     for i in range(d):
         log_det += math.log(whiten[i, i])
-    first, last = (m, m + 1) if kind == FULL else (0, n_components)
     for one in range(first, last):
         mean, linear = scratch.means[one], scratch.variances[0]
         square = 0.0
@@ -301,11 +209,73 @@ def _write_matrix(kind: Any, m: Any, matrix: Any, scratch: Any, theta: Any) -> A
             theta.phi[i, one] = linear[i]
         theta.constant[one] = log_det - 0.5 * square
         theta.plain[one] = log_det
-    return log_det
 
 
 @helper
-def _add_weights(s1: Any, hyper: Any, volume: Any, theta: Any) -> None:
+def _diagonal(code: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
+    """Write means and variances of kinds without matrices; return whether they exist.
+
+    ``s`` (q,) has r (M,), then r·y (M, d) and squares, or with masses r·(o·z, o·z², o) (M, 3, d), as in
+    :mod:`swiftem.mixture.missing`.
+    """
+    n_components, d = scratch.means.shape
+    kappa, masses = hyper.mean_precision, hyper.has_masses
+    sums = matrix(s[n_components:], n_components, 3 * d if masses else d)
+    squares = s[n_components * (1 + d) :]
+    for m in range(n_components):
+        total = below = raw = size = 0.0
+        for c in range(d):
+            mass, square = s[m], 0.0
+            if masses:
+                mass, square = sums[m, 2 * d + c], sums[m, d + c]
+            elif code == DIAG:
+                square = squares[m * d + c]
+            elif code == SPHERICAL and c == 0:
+                square = squares[m]
+            if not (mass + kappa > 0.0 and mass + hyper.degrees > 0.0):
+                return False
+            mean = (sums[m, c] + kappa * hyper.mean[c]) / (mass + kappa)
+            scratch.means[m, c] = mean
+            if code == DIAG:
+                total = below = raw = size = 0.0
+            total += hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - (mass + kappa) * mean * mean
+            below += mass + hyper.degrees
+            raw += square
+            size += abs(square)
+            value = 1.0 if code == UNIT else (total + raw) * (1.0 / below) + hyper.reg_covar
+            scratch.variances[m, c] = value
+            is_final = code == DIAG or c == d - 1
+            if is_final and not (value > ROUNDING * size / below and value > 0.0 and value < math.inf):
+                return False
+        if code == SPHERICAL:
+            fill(scratch.variances[m], scratch.variances[m, d - 1])
+    return True
+
+
+@helper
+def _write_diagonal(code: int, hyper: Hyper, scratch: Scratch, theta: Coefficients) -> None:
+    """Write the coefficients from means and variances; with masses, those of o·z, o·z² and o, (3d, M)."""
+    n_components, d = scratch.means.shape
+    for m in range(n_components):
+        log_det = square = 0.0
+        for c in range(d):
+            variance, mean = scratch.variances[m, c], scratch.means[m, c]
+            precision = 1.0 / variance
+            theta.phi[c, m] = precision * mean
+            if code != UNIT:
+                theta.phi[d if code == SPHERICAL and not hyper.has_masses else d + c, m] = -0.5 * precision
+            if hyper.has_masses:
+                own = math.log(variance) + precision * mean * mean + math.log(2.0 * math.pi)
+                theta.phi[2 * d + c, m] = -0.5 * own
+            else:
+                theta.scales[m, c] = math.sqrt(precision)
+                log_det -= 0.5 * math.log(variance)
+                square += precision * mean * mean
+        theta.plain[m], theta.constant[m] = log_det, log_det - 0.5 * square
+
+
+@helper
+def _add_weights(s1: Array, hyper: Hyper, volume: float, theta: Coefficients) -> None:
     """Add log ω − ``volume`` to the constants."""
     total = 0.0
     for m in range(len(s1)):
@@ -318,48 +288,33 @@ def _add_weights(s1: Any, hyper: Any, volume: Any, theta: Any) -> None:
 
 
 @helper
-def m_step(kind: Any, s: Any, hyper: Any, scratch: Any, theta: Any) -> Any:
+def m_step(code: int, s: Array, hyper: Hyper, scratch: Scratch, theta: Coefficients) -> bool:
     """Write θ̄(s), of flat statistics ``s`` (q,), into the arrays of ``theta``.
 
-    ``theta`` is a :class:`swiftem.mixture.covariance.Coefficients`. Return False, and write nothing, if there
-    is no M-step.
+    Return False, and write nothing, if there is no M-step.
     """
     n_components, d = scratch.means.shape
-    s1 = s[:n_components]
-    if hyper.has_masses:
-        if not _of_observed(kind, s, hyper, scratch):
-            return False
-        _write_observed(scratch, theta)
-        _add_weights(s1, hyper, 0.0, theta)
-        return True
-    s2 = matrix(s[n_components:], n_components, d)
-    s3 = s[n_components * (1 + d) :]
-    kappa = hyper.mean_precision
+    s1, kappa = s[:n_components], hyper.mean_precision
     for m in range(n_components):
-        if not (s1[m] + hyper.epsilon > 0.0 and s1[m] + kappa > 0.0 and s1[m] + hyper.degrees > 0.0):
+        if not s1[m] + hyper.epsilon > 0.0:
             return False
-        for c in range(d):
-            scratch.means[m, c] = (s2[m, c] + kappa * hyper.mean[c]) / (s1[m] + kappa)
-    for m in range(len(scratch.matrices)):
-        if not _scatter(kind, m, s1, s3, hyper, scratch):
-            return False
-    if not len(scratch.matrices) and not _variances(kind, s1, s3, hyper, scratch):
-        return False
-
-    copy(vector(scratch.means), vector(theta.means))
-    for m in range(len(scratch.matrices)):
-        _write_matrix(kind, m, scratch.matrices[m], scratch, theta)
-    if not len(scratch.matrices):
+    if len(scratch.matrices):
+        s2 = matrix(s[n_components:], n_components, d)
         for m in range(n_components):
-            theta.plain[m] = theta.constant[m] = 0.0
+            if not (s1[m] + kappa > 0.0 and s1[m] + hyper.degrees > 0.0):
+                return False
             for c in range(d):
-                precision, mean = 1.0 / scratch.variances[m, c], scratch.means[m, c]
-                theta.scales[m, c] = math.sqrt(precision)
-                theta.phi[c, m] = precision * mean
-                if kind != UNIT:
-                    theta.phi[d + c if kind == DIAG else d, m] = -0.5 * precision
-                theta.plain[m] -= 0.5 * math.log(scratch.variances[m, c])
-                theta.constant[m] -= 0.5 * precision * mean * mean
-            theta.constant[m] += theta.plain[m]
-    _add_weights(s1, hyper, 0.5 * d * math.log(2.0 * math.pi), theta)
+                scratch.means[m, c] = (s2[m, c] + kappa * hyper.mean[c]) / (s1[m] + kappa)
+        for m in range(len(scratch.matrices)):
+            if not _scatter(code, m, s1, s[n_components * (1 + d) :], hyper, scratch):
+                return False
+        for m in range(len(scratch.matrices)):
+            _write_matrix(code, m, scratch, theta)
+    else:
+        if not _diagonal(code, s, hyper, scratch):
+            return False
+        _write_diagonal(code, hyper, scratch, theta)
+    if not hyper.has_masses:
+        copy(vector(scratch.means), vector(theta.means))
+    _add_weights(s1, hyper, 0.0 if hyper.has_masses else 0.5 * d * math.log(2.0 * math.pi), theta)
     return True

@@ -15,44 +15,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.algorithm import Loop, Task
-from swiftem.core.compute import Compute, Evaluation, Placement
-from swiftem.core.source import Source
+from swiftem.core.compute import Evaluation
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.parts import NONE, parts, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import passes_kernel as dense
-from swiftem.mixture.compute.blocks_kernel import make_work, twin
 from swiftem.mixture.compute.conditionals import Conditionals, conditionals, numbered
-from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
 from swiftem.mixture.compute.steps import mixture_loop
 from swiftem.mixture.covariance import FULL
+from swiftem.mixture.missing import CompletedGaussians
+from swiftem.mixture.theta import GaussianTheta
 
 __all__ = ["CompletedCompute"]
 
 ROWS, PATTERNS = 8192, 64
 """Rows and patterns of a piece of a pass: a thread's work."""
 
-
-class Piece(NamedTuple):
-    """Consecutive rows of some patterns: ``rows`` of pattern ``patterns[k]`` are ``edges[k] : edges[k + 1]``.
-
-    Edges are positions among all rows in the order of patterns.
-    """
-
-    patterns: NDArray[np.bool_]
-    edges: Index
+T = TypeVar("T")
 
 
 class Grouped(NamedTuple):
-    """Rows in the order of their patterns.
+    """Rows in the order of their patterns, divided into runs of the same pattern, and these into pieces.
 
     Attributes
     ----------
@@ -62,40 +55,43 @@ class Grouped(NamedTuple):
         Their weights; none for ones.
     order : ndarray of int, shape (n,)
         Their positions in the data.
-    pieces : list of Piece
-        The work of a pass.
     reach : ndarray, shape (d,)
         Distance of the cells from the centre.
+    patterns : ndarray of bool, shape (runs, d)
+        The observed cells of each run.
+    edges : ndarray of int, shape (runs + 1,)
+        Run k has the rows from ``edges[k]`` to ``edges[k + 1]``.
+    pieces : list of slice
+        The runs of each piece, which is the work of a thread.
     """
 
     z: Array
     weight: Array
     order: Index
-    pieces: list[Piece]
     reach: Array
+    patterns: NDArray[np.bool_]
+    edges: Index
+    pieces: list[slice]
 
 
-def grouped(y: NDArray[Any], weight: Array, centre: Array) -> Grouped:
+def grouped(y: Array, weight: Array, centre: Array) -> Grouped:
     """Return rows (n, d), in which NaN is missing, in the order of their patterns."""
     seen = ~np.isnan(y)
     patterns, number = numbered(seen)
     order = np.argsort(number, kind="stable")
     z = np.subtract(y[order], centre, dtype=np.float64, order="C")
     np.copyto(z, 0.0, where=~seen[order])
-    ends = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(patterns)))])
-    pieces: list[Piece] = []
-    held, edges = [], [0]
-    for pattern, end in zip(patterns, ends[1:], strict=True):
-        while edges[-1] < end:
-            held.append(pattern)
-            edges.append(min(int(end), edges[0] + ROWS))
-            if len(held) == PATTERNS or edges[-1] - edges[0] == ROWS:
-                pieces.append(Piece(np.array(held), np.array(edges)))
-                held, edges = [], [edges[-1]]
-    if held:
-        pieces.append(Piece(np.array(held), np.array(edges)))
+    edges = np.union1d(np.cumsum(np.bincount(number)), np.arange(0, len(y), ROWS))
+    begins = edges[:-1]
+    firsts = [*np.flatnonzero(np.diff(begins // ROWS, prepend=-1)), len(begins)]
+    pieces = [
+        slice(start, min(start + PATTERNS, stop))
+        for first, stop in pairwise(firsts)
+        for start in range(first, stop, PATTERNS)
+    ]
     weight = read_only(weight[order] if len(weight) else weight)
-    return Grouped(z, weight, order, pieces, np.abs(z).max(axis=0))
+    reach = np.abs(z).max(axis=0)
+    return Grouped(read_only(z), weight, order, reach, patterns[number[order[begins]]], edges, pieces)
 
 
 def coefficients_of(given: Conditionals, means: Array) -> list[Coefficients]:
@@ -115,13 +111,11 @@ def coefficients_of(given: Conditionals, means: Array) -> list[Coefficients]:
     ]
 
 
-class CompletedCompute(Compute):
-    """As :class:`Compute`; a full pass factorises the covariances once for each pattern."""
+class CompletedCompute(MixtureCompute):
+    """E-steps that complete rows; a full pass factorises the covariances once for each pattern."""
 
-    def __init__(self, model: Any, source: Source, placement: Placement) -> None:
-        super().__init__(model, source, placement)
-        self.bound = model
-        self._kept: Grouped | None = None
+    bound: CompletedGaussians
+    _array: Grouped | None = None
 
     def loop(self, task: Task) -> Loop:
         """Return compiled stretches for declared methods, else single iterations."""
@@ -132,53 +126,61 @@ class CompletedCompute(Compute):
         source, centre = self._source, self.bound.centre
         if not isinstance(source, ArraySource):
             return (grouped(part.y, part.weight, centre) for part in parts(source, 1))
-        if self._kept is None:
+        if self._array is None:
             weight = NONE if source.weight is None else source.weight
-            self._kept = grouped(source.y.reshape(source.n, -1), weight, centre)
-        return [self._kept]
+            self._array = grouped(source.y.reshape(source.n, -1), weight, centre)
+        return [self._array]
 
-    def _in_pieces(self, do: Callable[..., Any], *common: Any) -> Iterator[Any]:
-        """Yield ``do(rows, piece, first, *common)`` of all pieces; ``first`` is the first row's index."""
+    def _over_pieces(self, function: Callable[..., T], *common: object) -> Iterator[T]:
+        """Yield ``function(rows, piece, first, *common)`` of all pieces; ``first`` is a row index."""
         first = 0
         for rows in self._grouped():
             work = [(rows, piece, first, *common) for piece in rows.pieces]
-            with one_thread_blas(), closing(in_order(do, work)) as done:
-                for found in done:
+            with one_thread_blas(), closing(in_order(function, work)) as done:
+                for result in done:
                     self._between_blocks()
-                    yield found
+                    yield result
             first += len(rows.order)
+
+    def _given(self, rows: Grouped, piece: slice, theta: GaussianTheta) -> tuple[Array, Conditionals]:
+        """Return the means minus the centre, and θ given each pattern of a piece."""
+        means = theta.means - self.bound.centre
+        covariances = self.bound.covariances(theta)
+        return means, conditionals(rows.patterns[piece], theta.weights, means, covariances)
+
+    def _runs(
+        self, rows: Grouped, piece: slice, means: Array, given: Conditionals
+    ) -> Iterator[tuple[slice, dense.Samples, Coefficients, dense.Work]]:
+        """Yield the place of each run of a piece, its samples, φ and buffers."""
+        n_components, d = means.shape
+        work = dense.make_work(d + d * (d + 1) // 2, n_components, d)
+        edges = rows.edges[piece.start : piece.stop + 1]
+        for first, stop, theta in zip(edges[:-1], edges[1:], coefficients_of(given, means), strict=True):
+            here = slice(first, stop)
+            y = dense.twin(rows.z[here])
+            yield here, dense.Samples(y, rows.weight[here], FULL, np.zeros(d), rows.reach), theta, work
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         if remember:
             return super()._pass(theta, remember)
         total, log_likelihood = np.zeros(self.bound.size), 0.0
-        for s, value in self._in_pieces(self._sums, theta):
+        for s, value in self._over_pieces(self._sums, theta):
             total += s
             log_likelihood += value
         self.evaluations += self.n
         self._passed = theta, -log_likelihood
         return total / self._source.total_weight, None
 
-    def _patterns(self, theta: Any, piece: Piece) -> tuple[Array, Conditionals, list[Coefficients]]:
-        """Return the means minus the centre, θ given each pattern, and its coefficients."""
-        means = theta.means - self.bound.centre
-        given = conditionals(piece.patterns, theta.weights, means, self.bound.covariances(theta))
-        return means, given, coefficients_of(given, means)
-
-    def _sums(self, rows: Grouped, piece: Piece, first: int, theta: Theta) -> tuple[Array, float]:
+    def _sums(self, rows: Grouped, piece: slice, first: int, theta: GaussianTheta) -> tuple[Array, float]:
         """Return the completed statistics of a piece, and its log-likelihood."""
-        n_components, d = self.bound.n_components, self.bound.d
-        means, given, coefficients = self._patterns(theta, piece)
-        count, p = len(coefficients), d + d * (d + 1) // 2
-        sums1, sums2 = np.zeros((count, n_components)), np.zeros((count, p, n_components))
-        space, work = dense.Space(FULL, np.zeros(d), rows.reach), make_work(p, n_components, d)
-        memory, log_likelihood = twin(np.empty((0, n_components))), 0.0
-        for k, theta_k in enumerate(coefficients):
-            here = slice(piece.edges[k], piece.edges[k + 1])
-            samples = dense.Samples(twin(read_only(rows.z[here])), rows.weight[here])
-            totals = dense.Totals(sums1[k], sums2[k], np.zeros((0, 0)), np.zeros(d))
-            log_likelihood += dense.full_pass(samples, space, theta_k, memory, False, work, totals)[0]
-        return self._flat(sums1, np.swapaxes(sums2, 1, 2), means, given), log_likelihood
+        means, given = self._given(rows, piece, theta)
+        (n_components, d), count = means.shape, len(given.plain)
+        sums1, sums2 = np.zeros((count, n_components)), np.zeros((count, d + d * (d + 1) // 2, n_components))
+        logs = np.zeros(3)
+        for k, (_, samples, phi, work) in enumerate(self._runs(rows, piece, means, given)):
+            totals = dense.Totals(sums1[k], sums2[k], np.zeros((0, 0)), logs, np.zeros(d))
+            dense.over_blocks(samples, None, phi, work, totals=totals)
+        return self._flat(sums1, np.swapaxes(sums2, 1, 2), means, given), float(logs[0])
 
     def _flat(self, sums1: Array, sums2: Array, means: Array, given: Conditionals) -> Array:
         """Return completed statistics from sums (P, M) and (P, M, p) of rows with zeros."""
@@ -197,36 +199,25 @@ class CompletedCompute(Compute):
         sums = (first + sums1[..., None] * away).sum(axis=0)
         return np.concatenate([sums1.sum(axis=0), sums.ravel(), squares.ravel()])
 
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._passed is None or self._passed[0] is not theta:
-            before = self.evaluations
-            self._pass(theta, remember=False)
-            self.evaluations = before
-        return super().objective(theta)
-
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        found = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
-        for _ in self._in_pieces(self._evaluate, theta, found):
+        results = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
+        for _ in self._over_pieces(self._evaluate, theta, results):
             pass
-        return found
+        return results
 
-    def _evaluate(self, rows: Grouped, piece: Piece, first: int, theta: Theta, found: Evaluation) -> None:
+    def _evaluate(
+        self, rows: Grouped, piece: slice, first: int, theta: GaussianTheta, results: Evaluation
+    ) -> None:
         """Fill in the results of a piece."""
-        n_components, d = self.bound.n_components, self.bound.d
-        _, _, coefficients = self._patterns(theta, piece)
-        space = dense.Space(FULL, np.zeros(d), rows.reach)
-        work = make_work(d + d * (d + 1) // 2, n_components, d)
-        for k, theta_k in enumerate(coefficients):
-            here = slice(piece.edges[k], piece.edges[k + 1])
+        for here, samples, phi, work in self._runs(rows, piece, *self._given(rows, piece, theta)):
             count = here.stop - here.start
-            results = dense.Results(
+            wanted = dense.Results(
                 np.empty(count),
-                np.empty((0 if found.responsibilities is None else count, n_components)),
-                np.empty(0 if found.labels is None else count, dtype=np.intp),
+                np.empty((0 if results.responsibilities is None else count, self.bound.n_components)),
+                np.empty(0 if results.labels is None else count, dtype=np.intp),
             )
-            dense.evaluate(twin(read_only(rows.z[here])), space, theta_k, work, results)
-            for all_rows, values in zip(found, results, strict=True):
-                if all_rows is not None:
-                    all_rows[first + rows.order[here]] = values
+            dense.over_blocks(samples, None, phi, work, results=wanted)
+            for values, of_run in zip(results, wanted, strict=True):
+                if values is not None:
+                    values[first + rows.order[here]] = of_run

@@ -13,13 +13,15 @@ smallest. The definition is :func:`swiftem.mixture.compute.conditionals.complete
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper
 from swiftem.kernels.memory import matrix, piece
-from swiftem.kernels.softmax import LOWEST, NEGLIGIBLE, copy, exponentiate, fill
+from swiftem.kernels.softmax import exponentiate, fill, normalise, shift
+from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import cholesky, gram, invert
 
 __all__ = ["BLOCK", "Completion", "complete_rows", "make_completion"]
@@ -33,8 +35,10 @@ class Completion(NamedTuple):
 
     Attributes
     ----------
-    precision, left : ndarray, shape (K, d, d)
-        P, and C of the missing cells, upper triangle: its first rows and columns are those of u.
+    precision : ndarray, shape (K, d, d)
+        P.
+    left : ndarray, shape (K, d·d)
+        C of the k missing cells, (k, k), upper triangle.
     sample, linear, floor : ndarray, shape (d,)
         The row, numbers of its missing cells, and zeros.
     missing : ndarray of int, shape (d,)
@@ -47,46 +51,47 @@ class Completion(NamedTuple):
         Logits, then responsibilities.
     """
 
-    precision: Any
-    left: Any
-    sample: Any
-    linear: Any
-    floor: Any
-    missing: Any
-    block: Any
-    inverse: Any
-    expected: Any
-    logits: Any
+    precision: Array
+    left: Array
+    sample: Array
+    linear: Array
+    floor: Array
+    missing: Index
+    block: Array
+    inverse: Array
+    expected: Array
+    logits: Array
 
 
 def make_completion(matrices: int, n_components: int, d: int) -> Completion:
     """Return buffers for M components with K = ``matrices`` covariances.
 
-    >>> make_completion(1, 3, 2).left.shape
+    >>> make_completion(1, 3, 2).precision.shape
     (1, 2, 2)
     """
+    sample, linear = np.empty((2, d))
+    block, inverse = np.empty((2, d * d))
     return Completion(
         np.empty((matrices, d, d)),
-        np.empty((matrices, d, d)),
-        np.empty(d),
-        np.empty(d),
+        np.empty((matrices, d * d)),
+        sample,
+        linear,
         np.zeros(d),
         np.empty(d, dtype=np.intp),
-        np.empty(d * d),
-        np.empty(d * d),
+        block,
+        inverse,
         np.empty((n_components, d)),
         np.empty(n_components),
     )
 
 
 @helper
-def _given_others(k: Any, number: Any, on: Any) -> Any:
+def _given_others(k: int, number: int, on: Completion) -> float:
     """Write C of the ``k`` missing cells, by the covariance of this number; return log|P_uu| / 2.
 
     NaN if P is not positive definite.
     """
-    block, inverse = matrix(on.block, k, k), matrix(on.inverse, k, k)
-    precision, left = on.precision[number], on.left[number]
+    block, inverse, precision = matrix(on.block, k, k), matrix(on.inverse, k, k), on.precision[number]
     for a in range(k):
         for e in range(a, k):
             block[a, e] = precision[on.missing[a], on.missing[e]]
@@ -96,17 +101,14 @@ def _given_others(k: Any, number: Any, on: Any) -> Any:
     for a in range(k):
         half += math.log(block[a, a])
     invert(block, inverse)
-    gram(inverse, block)
-    for a in range(k):
-        for e in range(a, k):
-            left[a, e] = block[a, e]
+    gram(inverse, matrix(on.left[number], k, k))
     return half
 
 
 @helper
-def _fill(k: Any, number: Any, away: Any, on: Any) -> None:
+def _fill(k: int, number: int, away: Array, on: Completion) -> None:
     """Write conditional means minus μ into the missing cells of ``away`` (d,), which are zero."""
-    precision, left = on.precision[number], on.left[number]
+    precision, left = on.precision[number], matrix(on.left[number], k, k)
     for a in range(k):
         total, line = 0.0, precision[on.missing[a]]
         for c in range(len(line)):
@@ -120,7 +122,7 @@ def _fill(k: Any, number: Any, away: Any, on: Any) -> None:
 
 
 @helper
-def _distance(whiten: Any, away: Any) -> Any:
+def _distance(whiten: Array, away: Array) -> float:
     """Return the squared length of ``whiten`` (d, d), lower triangular, times ``away`` (d,)."""
     total = 0.0
     for i in range(len(away)):
@@ -132,9 +134,9 @@ def _distance(whiten: Any, away: Any) -> Any:
 
 
 @helper
-def _add_products(row: Any, first: Any, r: Any, expected: Any, k: Any, left: Any, on: Any) -> None:
+def _add_products(row: Array, first: int, r: float, m: int, number: int, k: int, on: Completion) -> None:
     """Add r·(ẑẑᵀ + C), lower triangle, to ``row`` from ``first`` on."""
-    place = first
+    expected, left, place = on.expected[m], matrix(on.left[number], k, k), first
     for i in range(len(expected)):
         factor = r * expected[i]
         for j in range(i + 1):
@@ -147,10 +149,10 @@ def _add_products(row: Any, first: Any, r: Any, expected: Any, k: Any, left: Any
 
 
 @helper
-def _complete(theta: Any, on: Any, row: Any) -> None:
+def _complete(theta: Coefficients, on: Completion, row: Array) -> None:
     """Write the statistics of the row ``on.sample`` (d,), in which NaN is missing, into ``row`` (q,)."""
     n_components, d = theta.means.shape
-    last, k, half, top = len(theta.whiten) - 1, 0, 0.0, -math.inf
+    last, k, half = len(theta.whiten) - 1, 0, 0.0
     for c in range(d):
         if math.isnan(on.sample[c]):
             on.missing[k] = c
@@ -158,50 +160,36 @@ def _complete(theta: Any, on: Any, row: Any) -> None:
     for m in range(n_components):
         number, mean, away = min(m, last), theta.means[m], on.expected[m]
         for c in range(d):
-            away[c] = on.sample[c] - mean[c]
+            away[c] = 0.0 if math.isnan(on.sample[c]) else on.sample[c] - mean[c]
+        if k and number == m:
+            half = _given_others(k, number, on)
         if k:
-            for a in range(k):
-                away[on.missing[a]] = 0.0
-            if number == m:
-                half = _given_others(k, number, on)
             _fill(k, number, away, on)
-        volume = theta.plain[m] - half + 0.5 * k * math.log(2.0 * math.pi)
-        value = volume - 0.5 * _distance(theta.whiten[number], away)
+        value = 0.5 * (k * math.log(2.0 * math.pi) - _distance(theta.whiten[number], away)) - half
         if math.isnan(value):  # the step is then rejected
             fill(row, math.nan)
             return
         on.logits[m] = value
-        top = max(top, value)
-        for a in range(k):
-            on.linear[a] = away[on.missing[a]] + mean[on.missing[a]]
-        copy(on.sample, away)
-        for a in range(k):
-            away[on.missing[a]] = on.linear[a]
-    for m in range(n_components):
-        value = on.logits[m] - top
-        on.logits[m] = value if value > LOWEST else LOWEST
+        for c in range(d):
+            away[c] = away[c] + mean[c] if math.isnan(on.sample[c]) else on.sample[c]
+    logits = matrix(on.logits, 1, n_components)
+    shift(logits, theta.plain, on.linear)
     exponentiate(on.logits)
-    total = 0.0
-    for m in range(n_components):
-        total += on.logits[m]
+    normalise(logits, on.linear)
     fill(row, 0.0)
     size, end = d * (d + 1) // 2, n_components * (1 + d)
     for m in range(n_components):
-        r = on.logits[m] / total
-        if r > NEGLIGIBLE:
+        r, number = on.logits[m], min(m, last)
+        if r > 0.0:
             row[m] = r
             for c in range(d):
                 row[n_components + m * d + c] = r * on.expected[m, c]
-            number = min(m, last)
-            _add_products(row, end + number * size, r, on.expected[m], k, on.left[number], on)
+            _add_products(row, end + number * size, r, m, number, k, on)
 
 
 @helper
-def complete_rows(samples: Any, theta: Any, on: Any, rows: Any) -> None:
-    """Write the statistics of centred ``samples`` (d, b), in which NaN is missing, into ``rows`` (b, q).
-
-    ``theta`` is a :class:`swiftem.mixture.components.Coefficients` of full or tied covariances.
-    """
+def complete_rows(samples: Array, theta: Coefficients, on: Completion, rows: Array) -> None:
+    """Write the statistics of centred ``samples`` (d, b), in which NaN is missing, into ``rows`` (b, q)."""
     d, b = samples.shape
     for number in range(len(theta.whiten)):
         precision = on.precision[number]

@@ -14,10 +14,9 @@ is as fast as compiled code, which calls the same products and saves only the re
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from swiftem.core.compute import BLOCK, Compute, Evaluation, Placement
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import one_thread_blas
-from swiftem.mixture.compute import CODES, LINEAR
 
 if TYPE_CHECKING:
     from swiftem.mixture.components import BoundComponents, Coefficients
@@ -34,9 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FARTHEST",
     "LOWEST",
-    "KeptCompute",
+    "MixtureCompute",
     "NumpyCompute",
-    "PlainCompute",
     "exponentials",
     "is_near",
     "log_joint",
@@ -136,89 +133,76 @@ def softmax(log_joint: Array) -> tuple[Array, Array]:
     return rows, (largest + np.log(total))[:, 0]
 
 
-class KeptCompute(Compute):
-    """As :class:`Compute`, whose full passes compute the log-likelihood too, on rows that are kept."""
+class MixtureCompute(Compute):
+    """E-steps of a mixture in plain NumPy, block by block; the base class of the faster ones.
 
-    def __init__(self, model: BoundComponents, source: Source, placement: Placement) -> None:
+    BLAS has one thread, so that results do not depend on the number of threads.
+
+    Attributes
+    ----------
+    reach : ndarray, shape (p,)
+        Distance of the samples from the centre, in each direction; infinite as long as it is unknown.
+    """
+
+    def __init__(self, model: BoundComponents, source: Source, placement: Placement = Placement()) -> None:
         super().__init__(model, source, placement)
-        self.bound = model
-        self._last: tuple[Theta, float] | None = None
+        self.bound, self.reach = model, np.full(len(model.origin), np.inf)
 
-    @classmethod
-    def serves(cls, model: Any) -> bool:
-        """Return whether T(y) is a matrix that can be kept."""
-        return bool(getattr(model, "code", CODES) >= LINEAR)
+    def log_densities(self, batch: Batch, theta: Theta) -> Array:
+        """Return the log-densities of samples under each component, (b, M)."""
+        return self.bound.log_densities(batch, theta)
 
-    @abstractmethod
-    def _sums(self, theta: Theta) -> tuple[Array, float]:
-        """Return the sums of r ⊗ [1, T(y)] (M, 1 + p), and of log g without log h(y), weighted."""
-
-    @abstractmethod
-    def _tied_products(self) -> Array | None:
-        """Return Σ w yyᵀ (d, d) if the kind is "tied"."""
-
-    @abstractmethod
-    def _mean_base(self) -> float:
-        """Return the weighted mean of log h(y)."""
+    def statistics(self, batch: Batch, rows: Array) -> Array:
+        """Return the weighted sum of the samples' statistics, flat, for posterior rows (b, R)."""
+        return self._statistics(batch, rows, batch.weight)
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
-        if remember:
+        with one_thread_blas():
             return super()._pass(theta, remember)
-        self._between_blocks()
-        sums, log_likelihood = self._sums(theta)
-        self.evaluations += self.n
-        self._last = theta, log_likelihood / self._source.total_weight
-        return self._flat(sums, self._tied_products()) / self._source.total_weight, None
-
-    def _flat(self, sums: Array, products: Array | None) -> Array:
-        """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and the products of "tied"."""
-        d = len(self.bound.origin)
-        squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
-        return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
 
     def objective(self, theta: Theta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._last is None or self._last[0] is not theta:
+        if self._passed is None or self._passed[0] is not theta:
             before = self.evaluations
             self._pass(theta, remember=False)
             self.evaluations = before
-        assert self._last is not None
-        return self._model.penalty(theta) - self._last[1] - self._mean_base()
+        return super().objective(theta)
+
+    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
+        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
+        with one_thread_blas():
+            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
 
 
-class NumpyCompute(KeptCompute):
-    """E-steps of few samples, by NumPy: n·(1 + p) numbers are kept in memory."""
+class NumpyCompute(MixtureCompute):
+    """E-steps of few samples: T(y), n·(1 + p) numbers, is computed once."""
 
-    def __init__(self, model: BoundComponents, source: Source, placement: Placement) -> None:
+    def __init__(self, model: BoundComponents, source: Source, placement: Placement = Placement()) -> None:
         super().__init__(model, source, placement)
-        self._kept: tuple[Array, Array, Array] | None = None
+        self._rows: tuple[Array, Array, Array] | None = None
         self._products: Array | None = None
-        self._base: Array | None = None
+        self._base = np.zeros(source.n)
 
     def _features(self) -> tuple[Array, Array, Array]:
         """Return T(y) (1 + p, n), the weights (n,), or (0,) for ones, and the reach of the features, (p,)."""
-        if self._kept is None:
-            bound, n = self.bound, self.n
-            d, p = len(bound.origin), bound.n_features
-            powers, weight, base = np.empty((1 + p, n)), np.empty(n), np.zeros(n)
-            powers[0] = 1.0
+        if self._rows is None:
+            bound, d = self.bound, len(self.bound.origin)
+            powers, weight = np.ones((1 + bound.n_features, self.n)), np.empty(self.n)
             for batch in self._source.blocks(BLOCK):
                 here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
                 y = batch.y if batch.y.ndim > 1 else batch.y[:, None]
-                np.subtract(
-                    np.asarray(bound.features(y)).T, bound.origin[:, None], out=powers[1 : 1 + d, here]
-                )
+                features = np.asarray(bound.features(y)).T
+                np.subtract(features, bound.origin[:, None], out=powers[1 : 1 + d, here])
                 weight[here] = batch.weight
-                found = bound.log_base(y, here.start)
-                if found is not None:
-                    base[here] = found
+                base = bound.log_base(y, here.start)
+                self._base[here] = 0.0 if base is None else base
             samples = powers[1 : 1 + d]
             bound.write_squares(samples, powers[1 + d :])
             if bound.shares_products:
                 self._products = np.asarray((samples * weight) @ samples.T)
-            self._base = base
-            self._kept = powers, weight[:0] if (weight == 1.0).all() else weight, np.abs(samples).max(axis=1)
-        return self._kept
+            weight = weight[:0] if (weight == 1.0).all() else weight
+            self._rows = powers, weight, np.abs(samples).max(axis=1)
+        return self._rows
 
     def _blocks(self, theta: Theta) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
         """Yield slice, T(y) (1 + p, b), responsibilities (M, b), largest logits and sums of each block."""
@@ -243,9 +227,12 @@ class NumpyCompute(KeptCompute):
                 high -= 0.5 * whitened_squares(features[1 : 1 + d], prepared)
             yield here, features, rows, high, total
 
-    def _sums(self, theta: Theta) -> tuple[Array, float]:
-        _, weight, _ = self._features()
-        sums, log_likelihood = np.zeros((self.bound.n_components, len(self._features()[0]))), 0.0
+    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
+        if remember:
+            return super()._pass(theta, remember)
+        self._between_blocks()
+        powers, weight, _ = self._features()
+        sums, log_likelihood = np.zeros((self.bound.n_components, len(powers))), 0.0
         with one_thread_blas():
             for here, features, rows, largest, totals in self._blocks(theta):
                 if len(weight):
@@ -254,10 +241,16 @@ class NumpyCompute(KeptCompute):
                 else:
                     log_likelihood += float(largest.sum()) + _sum_of_logarithms(totals)
                 sums += rows @ features.T
-        return sums, log_likelihood
+        self.evaluations += self.n
+        base = float(weight @ self._base) if len(weight) else float(self._base.sum())
+        self._passed = theta, -log_likelihood - base
+        return self._flat(sums, self._products) / self._source.total_weight, None
 
-    def _tied_products(self) -> Array | None:
-        return self._products
+    def _flat(self, sums: Array, products: Array | None) -> Array:
+        """Return the model's statistics for Σ r ⊗ T(y) (M, 1 + p), and Σ w yyᵀ if components share it."""
+        d = len(self.bound.origin)
+        squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
+        return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.origin)
@@ -271,44 +264,19 @@ class NumpyCompute(KeptCompute):
                 products = np.asarray((samples * weighted.sum(axis=1)) @ samples.T)
             return self._flat(np.asarray((features @ weighted).T), products)
 
-    def _mean_base(self) -> float:
-        _, weight, _ = self._features()
-        assert self._base is not None
-        total = float(weight @ self._base) if len(weight) else float(self._base.sum())
-        return total / self._source.total_weight
-
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
         self._between_blocks()
-        found = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
+        results = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
         with one_thread_blas():
             for here, _, rows, largest, totals in self._blocks(theta):
-                np.add(largest, np.log(totals), out=found.log_likelihood[here])
-                if found.responsibilities is not None:
-                    found.responsibilities[here] = rows.T
-                if found.labels is not None:
-                    found.labels[here] = rows.argmax(axis=0)
-        assert self._base is not None
-        found.log_likelihood[:] += self._base
-        return found
-
-
-class PlainCompute(Compute):
-    """As :class:`Compute`, with one thread of BLAS: for small data whose T(y) is not kept."""
-
-    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
-        with one_thread_blas():
-            return super()._pass(theta, remember)
-
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`."""
-        with one_thread_blas():
-            return super().objective(theta)
-
-    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        with one_thread_blas():
-            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
+                np.add(largest, np.log(totals), out=results.log_likelihood[here])
+                if results.responsibilities is not None:
+                    results.responsibilities[here] = rows.T
+                if results.labels is not None:
+                    results.labels[here] = rows.argmax(axis=0)
+        results.log_likelihood[:] += self._base
+        return results
 
 
 def _softmax(rows: Array, largest: Array, totals: Array) -> None:

@@ -1,48 +1,165 @@
 """E-steps and statistics of many samples of a mixture, block by block.
 
-All are one kernel, :func:`blocks`, which does what its arguments that are not empty are for: a kernel each
-for full passes, evaluations and statistics would have the same parts, and take twice as long to compile.
+An E-step on a block is two matrix products with a softmax in between. Samples are columns, so that every loop
+except those of the products runs over the samples of a block, in vector instructions. T(y) without its first
+entry, 1, is a (p, b) array: the centred samples, then their squares. Buffers are flat, so that blocks of
+every size are contiguous.
+
+Indicators of codes are never formed. With codes k_1, k_2, ... of a sample, its logits are
+T(y)·φ + table[k_1] + table[k_2] + ... + c, and its responsibilities are added to rows k_1, k_2, ... of the
+sums: the cost does not depend on the number of levels. A block is processed column by column, so that a
+column's part of the table stays in a cache.
+
+All passes are one kernel, :func:`blocks`, which does what its arguments that are not empty are for: a kernel
+each for full passes, evaluations and statistics would have the same parts, and take twice as long to compile.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from swiftem.kernels.compile import helper, kernel
-from swiftem.kernels.memory import matrix, multiply, vector
-from swiftem.kernels.softmax import add, copy
-from swiftem.mixture.compute.blocks_kernel import (
-    add_squares,
-    add_statistics,
-    add_up,
-    e_step,
-    far_component,
-    remember,
-    spread,
-    take,
-    twin,
+from swiftem.core.types import Array, Index
+from swiftem.data.parts import read_only
+from swiftem.kernels.compile import REORDERED, helper, kernel
+from swiftem.kernels.memory import LINE, fma, load, matrix, multiply, plus, store, times, vector
+from swiftem.kernels.memory import spread as repeat
+from swiftem.kernels.softmax import (
+    LOWEST,
+    NEGLIGIBLE,
+    add,
+    add_rows,
+    copy,
+    exponentiate,
+    fill,
+    normalise,
+    shift,
 )
-from swiftem.mixture.covariance import TIED
+from swiftem.mixture.bound_mixture import CodeCoefficients
+from swiftem.mixture.components import Coefficients
+from swiftem.mixture.compute.covariance_kernel import raise_powers
+from swiftem.mixture.compute.numpy import FARTHEST
 
-__all__ = ["Results", "Samples", "Space", "Totals", "evaluate", "full_pass", "statistics", "write_results"]
+__all__ = [
+    "NO_CODED",
+    "NO_THETA",
+    "Results",
+    "Samples",
+    "Totals",
+    "Twin",
+    "Work",
+    "make_work",
+    "over_blocks",
+    "twin",
+]
+
+NUMBERS = 49_152
+"""Numbers per block that go through the second-level cache."""
+
+TILE = 2 * LINE // 8
+"""Samples that are whitened at a time: two cache lines."""
+
+BLOCK, LARGE_BLOCK = 16_384, 65_536
+"""Responsibilities per block of samples with codes, for small and for large tables: both fit into a cache."""
+
+LARGE_TABLE = 32_768
+"""Number of entries from which a table of codes is large."""
+
+PRODUCT = 1_000_000
+"""Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
 
 
-class Samples(NamedTuple):
-    """``y``, a twin (n, d), and ``weight`` (n,), or (0,) for ones."""
-
-    y: Any
-    weight: Any
-
-
-class Space(NamedTuple):
-    """Where T(y) is computed.
+class Work(NamedTuple):
+    """Buffers for blocks of up to b samples, flat if their shape depends on the block.
 
     Attributes
     ----------
-    kind : int
+    samples : ndarray, size d·b
+        Samples minus the centre, (d, b).
+    powers : ndarray, size k·b
+        T(y), (p, b), or a part of it, (k, b).
+    logits, addends : ndarray, size M·b
+        Logits (M, b), then exponentials; and the part of the logits from a part of T(y).
+    rows : ndarray, size b·M
+        Responsibilities (b, M).
+    differences, whitened : ndarray, size d·b
+        For squares of differences, (d, b) or (d, 16).
+    largest, totals : ndarray, shape (b,)
+        For the likelihood: largest logit, and sum of exponentials relative to it.
+    extent : ndarray, shape (d,)
+        Distance of a block's samples, and of the means, from the centre.
+    sums1, sums2, sums3 : ndarray, shapes (M,), (p, M), (d, d) or (0, 0)
+        A block's sums of r, r·T(y) and, if components share a covariance, yyᵀ.
+    """
+
+    samples: Array
+    powers: Array
+    logits: Array
+    addends: Array
+    rows: Array
+    differences: Array
+    whitened: Array
+    largest: Array
+    totals: Array
+    extent: Array
+    sums1: Array
+    sums2: Array
+    sums3: Array
+
+
+def make_work(p: int, n_components: int, d: int, with_products: bool = False, levels: int = 0) -> Work:
+    """Return buffers for blocks of a size suitable for p entries of T(y), or for codes of ``levels`` levels.
+
+    ``with_products``: components share a sum of products yyᵀ.
+
+    >>> len(make_work(152, n_components=20, d=16).largest)
+    248
+    """
+    # Rows of a power of two of bytes would map to the same cache sets.
+    b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
+    if levels:
+        b = max(64, (LARGE_BLOCK if levels * n_components > LARGE_TABLE else BLOCK) // n_components)
+    parts = max(1, -(-p // max(PRODUCT // (n_components * b), 64)))
+    k, products, rows = -(-p // parts), d if with_products else 0, n_components * b
+    sums = n_components, (p, n_components), (products, products)
+    shapes = d * b, k * b, rows, rows, rows, d * b, d * b, b, b, d, *sums
+    return Work(*(np.empty(shape) for shape in shapes))
+
+
+class Twin(NamedTuple):
+    """An array of either precision: the other one has no rows.
+
+    Kernels that take it are compiled once for both.
+    """
+
+    double: Array
+    single: Array
+
+
+def twin(array: Array) -> Twin:
+    """Return an array (n, d) of float64 or float32 with an empty one of the other type.
+
+    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
+    [(0, 2), (3, 2)]
+    """
+    is_double = array.dtype == np.float64
+    empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
+    empty.flags.writeable = array.flags.writeable
+    return Twin(array, empty) if is_double else Twin(empty, array)
+
+
+class Samples(NamedTuple):
+    """Samples, and where T(y) is computed.
+
+    Attributes
+    ----------
+    y : Twin, shape (n, d)
+        Samples, or features that are used as they are.
+    weight : ndarray, shape (n,), or (0,) for ones
+        Their weights.
+    code : int
         Code of the kind of covariance, or −1.
     centre : ndarray, shape (d,)
         Subtracted from the samples.
@@ -51,9 +168,11 @@ class Space(NamedTuple):
         each block is checked.
     """
 
-    kind: Any
-    centre: Any
-    reach: Any
+    y: Twin
+    weight: Array
+    code: int
+    centre: Array
+    reach: Array
 
 
 class Totals(NamedTuple):
@@ -65,16 +184,20 @@ class Totals(NamedTuple):
         Σ w·r.
     features : ndarray, shape (p, M)
         Σ w·r·T(y).
-    products : ndarray, shape (d, d) or (0, 0)
-        Σ w·yyᵀ, for "tied".
-    reach : ndarray, shape (d,)
+    further : ndarray, shape (d, d), (L, M) or (0, 0)
+        Σ w·yyᵀ if components share a covariance, or Σ w·r of each of L levels if there are codes.
+    logs : ndarray, shape (3,)
+        Σ w·log g without log h(y), and without −½ yᵀPy if components share P and all blocks were near; the
+        number of blocks that were not; and room for Σ w·log h(y).
+    reach : ndarray, shape (d,) or (0,)
         At least the distance of the samples of all blocks that were checked.
     """
 
-    weights: Any
-    features: Any
-    products: Any
-    reach: Any
+    weights: Array
+    features: Array
+    further: Array
+    logs: Array
+    reach: Array
 
 
 class Results(NamedTuple):
@@ -83,19 +206,242 @@ class Results(NamedTuple):
     ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the most likely components.
     """
 
-    log_likelihood: Any
-    responsibilities: Any
-    labels: Any
+    log_likelihood: Array
+    responsibilities: Array
+    labels: Index
 
 
-NO_ROWS, NO_LABELS = np.empty((0, 0)), np.empty(0, dtype=np.intp)
-NO_MEMORY, NO_WEIGHT, NOT_GIVEN = twin(NO_ROWS), np.empty(0), np.empty((0, 0))
-NO_WEIGHT.flags.writeable = NOT_GIVEN.flags.writeable = False  # as those that are given
-NO_RESULTS = Results(np.empty(0), NO_ROWS, NO_LABELS)
+NO_ROWS = np.empty((0, 0))
+NOT_GIVEN = read_only(NO_ROWS)
+NO_RESULTS = Results(np.empty(0), NO_ROWS, np.empty(0, dtype=np.intp))
+NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
+NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
 
 
 @helper
-def _plus_logs(total: Any, weight: Any, first: Any, largest: Any, totals: Any) -> Any:
+def _take(y: Array, first: int, centre: Array, samples: Array) -> None:
+    """Write rows of ``y`` (n, d) from ``first`` on, minus the centre, as columns into (d, b)."""
+    d, b = samples.shape
+    for t in range(b):
+        for c in range(d):
+            samples[c, t] = y[first + t, c] - centre[c]
+
+
+@helper
+def spread(samples: Array, extent: Array) -> None:
+    """Write the largest absolute values of the rows of ``samples`` (d, b) into ``extent`` (d,)."""
+    for c in range(len(samples)):
+        largest, line = 0.0, samples[c]
+        for t in range(len(line)):
+            size = abs(line[t])
+            largest = size if size > largest else largest
+        extent[c] = largest
+
+
+@helper(fastmath=REORDERED)
+def _square(factor: Array, extent: Array) -> float:
+    """Return the squared length of ``factor`` (d, d) times ``extent`` (d,), all in absolute values."""
+    square = 0.0
+    for i in range(len(extent)):
+        reach = 0.0
+        for j in range(len(extent)):
+            reach += abs(factor[i, j]) * extent[j]
+        square += reach * reach
+    return square
+
+
+@helper
+def far_component(theta: Coefficients, extent: Array, guess: int) -> int:
+    """Return a component for which expanded squares of samples or means lose digits, or −1 if there is none.
+
+    Bounds ‖U_mᵀ y‖² for all y within ``extent`` (d,) of the centre, in each direction, or as far as a mean;
+    ``extent`` is enlarged to include the means. ``guess``, if it is not −1, is looked at first.
+    """
+    n_components, d = theta.means.shape
+    for m in range(n_components):
+        for c in range(d):
+            extent[c] = max(extent[c], abs(theta.means[m, c]))
+    count = max(len(theta.whiten), len(theta.scales))
+    for place in range(-1, count):
+        m = guess if place < 0 else place
+        if m < 0:
+            continue
+        square = 0.0
+        if len(theta.whiten):
+            square = _square(theta.whiten[m], extent)
+        else:
+            for c in range(d):
+                reach = theta.scales[m, c] * extent[c]
+                square += reach * reach
+        if not square <= FARTHEST:
+            return m
+    return -1
+
+
+@helper
+def _add_squares(lines: Array, sums: Array) -> None:
+    """Subtract half the squares of ``lines`` (d, b), summed over d, from ``sums`` (b,)."""
+    for c in range(len(lines)):
+        line = lines[c]
+        for t in range(len(sums)):
+            sums[t] -= 0.5 * line[t] * line[t]
+
+
+@helper
+def _whiten(tile: Array, theta: Coefficients, differences: Array, squares: Array) -> None:
+    """Write the squared lengths of the whitened differences of ``tile`` (d, 16) into ``squares`` (M, 16).
+
+    Two rows of U_mᵀ, which is lower triangular, at a time: four sums, which stay in registers. The products
+    of matrices as small as these take 1.7 times as long. ``differences`` is a buffer (d, 16).
+    """
+    d, zero = len(tile), repeat(tile, 0.0)
+    for m in range(len(squares)):
+        left, right = zero, zero
+        for c in range(d):
+            mean = repeat(tile, -theta.means[m, c])
+            x, y = plus(load(tile, c, 0), mean), plus(load(tile, c, 1), mean)
+            if len(theta.scales):
+                scale = repeat(tile, theta.scales[m, c])
+                x, y = times(scale, x), times(scale, y)
+                left, right = fma(x, x, left), fma(y, y, right)
+            store(differences, c, 0, x)
+            store(differences, c, 1, y)
+        if len(theta.whiten):
+            factor = theta.whiten[min(m, len(theta.whiten) - 1)]
+            if d % 2:
+                u = repeat(tile, factor[0, 0])
+                x, y = times(u, load(differences, 0, 0)), times(u, load(differences, 0, 1))
+                left, right = times(x, x), times(y, y)
+            for i in range(d % 2, d, 2):
+                a, b, e, f = zero, zero, zero, zero
+                for j in range(i + 2):
+                    x, y = load(differences, j, 0), load(differences, j, 1)
+                    u, v = repeat(tile, factor[i, j]), repeat(tile, factor[i + 1, j])
+                    a, b, e, f = fma(u, x, a), fma(u, y, b), fma(v, x, e), fma(v, y, f)
+                left, right = fma(e, e, fma(a, a, left)), fma(f, f, fma(b, b, right))
+        store(squares, m, 0, left)
+        store(squares, m, 1, right)
+
+
+@helper
+def _differences(samples: Array, theta: Coefficients, work: Work, logits: Array) -> None:
+    """Write minus half the squares of the whitened differences y − μ_m into ``logits`` (M, b)."""
+    d, b = samples.shape
+    tile, differences = matrix(work.differences, d, TILE), matrix(work.whitened, d, TILE)
+    squares = matrix(work.addends, len(logits), TILE)
+    for first in range(0, b, TILE):
+        size = min(TILE, b - first)
+        for c in range(d):
+            for t in range(TILE):
+                tile[c, t] = samples[c, first + t] if t < size else 0.0
+        _whiten(tile, theta, differences, squares)
+        for m in range(len(logits)):
+            for t in range(size):
+                logits[m, first + t] = -0.5 * squares[m, t]
+
+
+@helper
+def _softmax(logits: Array, constant: Array, largest: Array, totals: Array, rows: Array) -> None:
+    """Write the softmax over m of ``logits`` (M, b) + ``constant`` (M,) into ``rows`` (b, M).
+
+    The largest logits and the sums of exponentials go to ``largest`` and ``totals``, (b,).
+    """
+    n_components, b = logits.shape
+    fill(largest, -math.inf)
+    for m in range(n_components):
+        line, addend = logits[m], constant[m]
+        for t in range(b):
+            value = line[t] + addend
+            line[t] = value
+            largest[t] = value if value > largest[t] else largest[t]
+    for m in range(n_components):
+        line = logits[m]
+        for t in range(b):
+            value = line[t] - largest[t]
+            line[t] = value if value > LOWEST else LOWEST
+    exponentiate(vector(logits))
+    add_rows(logits, totals)
+    for t in range(b):
+        inverse = 1.0 / totals[t]
+        for m in range(n_components):
+            value = logits[m, t] * inverse
+            rows[t, m] = value if value > NEGLIGIBLE else 0.0
+
+
+@helper
+def e_step(code: int, samples: Array, theta: Coefficients, near: bool, work: Work, rows: Array) -> None:
+    """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M).
+
+    If they are ``near``, squares are expanded: ``work.powers`` then has T(y) if it has room for all of it,
+    and the largest logits lack −½ yᵀPy if components share P.
+    """
+    (p, n_components), (d, b) = theta.phi.shape, samples.shape
+    logits = matrix(work.logits, n_components, b)
+    constant = theta.constant
+    if near:
+        size = len(work.powers) // len(work.largest)
+        addends = matrix(work.addends, n_components, b)
+        for first in range(0, p, size):
+            k = min(size, p - first)
+            powers = matrix(work.powers, k, b)
+            raise_powers(code, samples, first, powers)
+            multiply(theta.phi[first : first + k].T, powers, addends if first else logits)
+            if first:
+                add(vector(addends), vector(logits))
+    else:
+        _differences(samples, theta, work, logits)
+        constant = theta.plain
+    _softmax(logits, constant, work.largest[:b], work.totals[:b], rows)
+    if near and p == d and len(theta.scales):  # φ omits −½‖y‖², which is common to all components
+        _add_squares(samples, work.largest[:b])
+
+
+@helper
+def add_up(rows: Array, totals: Array) -> None:
+    """Write the sum of each row of ``rows`` (b, M) into ``totals`` (b,)."""
+    for t in range(len(rows)):
+        total = 0.0
+        for m in range(rows.shape[1]):
+            total += rows[t, m]
+        totals[t] = total
+
+
+@helper
+def add_statistics(
+    code: int, samples: Array, rows: Array, is_raised: bool, with_products: bool, work: Work
+) -> None:
+    """Write Σ_t rows_t, T(y_t)·rows_t and, ``with_products``, yyᵀ times ``work.totals`` into ``work.sums``.
+
+    ``is_raised``: ``work.powers`` has T(y) if it has room for all of it.
+    """
+    add_rows(rows, work.sums1)
+    (d, b), p = samples.shape, len(work.sums2)
+    size = len(work.powers) // len(work.largest)
+    for first in range(0, p, size):
+        k = min(size, p - first)
+        powers = matrix(work.powers, k, b)
+        if not (is_raised and size >= p):
+            raise_powers(code, samples, first, powers)
+        multiply(powers, rows, work.sums2[first : first + k])
+    if with_products:
+        weighted = matrix(work.differences, d, b)
+        for c in range(d):
+            for t in range(b):
+                weighted[c, t] = samples[c, t] * work.totals[t]
+        multiply(weighted, samples.T, work.sums3)
+
+
+@helper
+def _remember(rows: Array, first: int, memory: Array) -> None:
+    """Write ``rows`` (b, M) into the memory, from ``first`` on, and replace them by its rounded values."""
+    for t in range(len(rows)):
+        for m in range(rows.shape[1]):
+            memory[first + t, m] = rows[t, m]
+            rows[t, m] = memory[first + t, m]
+
+
+@helper
+def _plus_logs(total: float, weight: Array, first: int, largest: Array, totals: Array) -> float:
     """Return total + Σ_t weight_t (largest_t + log totals_t), of a block that begins at sample ``first``."""
     product = 1.0
     for t in range(len(largest)):
@@ -111,7 +457,7 @@ def _plus_logs(total: Any, weight: Any, first: Any, largest: Any, totals: Any) -
 
 
 @helper
-def write_results(first: Any, rows: Any, work: Any, results: Any) -> None:
+def _write_results(first: int, rows: Array, work: Work, results: Results) -> None:
     """Write the results of a block that begins at sample ``first``."""
     b = len(rows)
     if len(results.responsibilities):
@@ -125,110 +471,176 @@ def write_results(first: Any, rows: Any, work: Any, results: Any) -> None:
                     best = m
             results.labels[first + t] = best
     if len(results.log_likelihood):
-        values = results.log_likelihood[first : first + b]
         for t in range(b):
-            values[t] = work.largest[t] + math.log(work.totals[t])
+            results.log_likelihood[first + t] = work.largest[t] + math.log(work.totals[t])
 
 
 @helper
-def _weigh(rows: Any, weight: Any, first: Any) -> None:
-    """Multiply each row by its sample's weight, if there are weights."""
-    if len(weight):
+def _add_common(samples: Array, theta: Coefficients, work: Work, values: Array) -> None:
+    """Add −½ yᵀPy of ``samples`` (d, b), which φ omits if components share P, to ``values`` (b,)."""
+    d, b = samples.shape
+    if len(theta.phi) == d and len(theta.whiten):
+        whitened = matrix(work.whitened, d, b)
+        multiply(theta.whiten[0], samples, whitened)
+        _add_squares(whitened, values)
+
+
+@helper
+def checked_e_step(
+    code: int, samples: Array, theta: Coefficients, far: int, reach: Array, work: Work, rows: Array
+) -> bool:
+    """Write the responsibilities of ``samples`` (d, b) into ``rows`` (b, M); return whether they are near.
+
+    ``far`` is a component that some samples are far from, or −1 if there is none: then nothing is checked.
+    ``reach`` (d,), or (0,), is enlarged to include the samples that are checked.
+    """
+    near = far < 0
+    if not near:
+        spread(samples, work.extent)
+        for c in range(len(reach)):
+            reach[c] = max(reach[c], work.extent[c])
+        near = far_component(theta, work.extent, far) < 0
+    e_step(code, samples, theta, near, work, rows)
+    return near
+
+
+@helper
+def _gather(table: Array, codes: Index, first: int, rows: Array) -> None:
+    """Add rows ``codes[:, first + t]`` (k,) of ``table`` (L, M) to ``rows[t]``, for each of b samples."""
+    fours = len(codes) // 4 * 4
+    for j in range(0, fours, 4):  # four at a time: rows are read and written once for them
         for t in range(len(rows)):
+            i = first + t
+            k0, k1 = np.uintp(codes[j, i]), np.uintp(codes[j + 1, i])
+            k2, k3 = np.uintp(codes[j + 2, i]), np.uintp(codes[j + 3, i])
             for m in range(rows.shape[1]):
-                rows[t, m] *= weight[first + t]
+                rows[t, m] += (table[k0, m] + table[k1, m]) + (table[k2, m] + table[k3, m])
+    for j in range(fours, len(codes)):
+        for t in range(len(rows)):
+            code = np.uintp(codes[j, first + t])
+            for m in range(rows.shape[1]):
+                rows[t, m] += table[code, m]
+
+
+@helper
+def _scatter(rows: Array, codes: Index, first: int, table: Array) -> None:
+    """Add ``rows[t]`` (M,) to rows ``codes[:, first + t]`` (k,) of ``table`` (L, M), for all of b samples."""
+    for j in range(len(codes)):
+        for t in range(len(rows)):
+            code = np.uintp(codes[j, first + t])
+            for m in range(rows.shape[1]):
+                table[code, m] += rows[t, m]
+
+
+@helper
+def _coded_e_step(
+    y: Array, codes: Index, theta: CodeCoefficients, first: int, work: Work, rows: Array
+) -> None:
+    """Write responsibilities of samples from ``first`` on into ``rows`` (b, M); ``y`` (n, p): features."""
+    if y.shape[1]:
+        multiply(y[first : first + len(rows)], theta.phi, rows)
+    else:
+        fill(vector(rows), 0.0)
+    _gather(theta.table, codes, first, rows)
+    shift(rows, theta.constant, work.largest)
+    exponentiate(vector(rows))
+    normalise(rows, work.totals)
+
+
+@helper
+def _add_coded(y: Array, codes: Index, first: int, rows: Array, work: Work, totals: Totals) -> None:
+    """Write Σ_t rows_t and T(y_t)·rows_t of ``rows`` (b, M) into ``work.sums``; add the sums of codes."""
+    add_rows(rows, work.sums1)
+    if y.shape[1]:
+        multiply(y[first : first + len(rows)].T, rows, work.sums2)
+    _scatter(rows, codes, first, totals.further)
 
 
 @kernel
 def blocks(
-    data: Any,
-    space: Any,
-    theta: Any,
-    given: Any,
-    memory: Any,
-    with_products: Any,
-    work: Any,
-    totals: Any,
-    results: Any,
-) -> Any:
+    data: Samples,
+    theta: Coefficients | None,
+    coded: tuple[Index, CodeCoefficients] | None,
+    given: Array,
+    memory: Twin,
+    work: Work,
+    totals: Totals,
+    results: Results,
+) -> None:
     """E-step of samples unless rows are ``given`` (n, M); then statistics, if wanted.
 
-    Return the log-likelihood, for "tied" without −½ yᵀPy, and whether all blocks were near.
+    Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``.
     """
-    kind, d, n_components = space.kind, len(space.centre), len(work.sums1)
+    d, n_components, weight = len(data.centre), len(work.sums1), data.weight
     n, block = len(data.y.double) + len(data.y.single), len(work.largest)
-    log_likelihood, all_near, far = 0.0, True, -1
-    remembers = len(memory.double) + len(memory.single) > 0
-    if not len(given):
-        copy(space.reach, work.extent)
+    is_given, remembers = len(given) > 0, len(memory.double) + len(memory.single) > 0
+    near, far = False, -1
+    if theta is not None and not is_given:
+        copy(data.reach, work.extent)
         far = far_component(theta, work.extent, -1)
     for first in range(0, n, block):
         b = min(block, n - first)
         samples, rows = matrix(work.samples, d, b), matrix(work.rows, b, n_components)
-        take(data.y, first, space.centre, samples)
-        near = far < 0 and not len(given)
-        if len(given):
+        if theta is not None and len(data.y.double):
+            _take(data.y.double, first, data.centre, samples)
+        elif theta is not None:
+            _take(data.y.single, first, data.centre, samples)
+        if is_given:
             for t in range(b):
                 copy(given[first + t], rows[t])
         else:
-            if not near:
-                spread(samples, work.extent)
-                for c in range(d):
-                    totals.reach[c] = max(totals.reach[c], work.extent[c])
-                near = far_component(theta, work.extent, far) < 0
-            all_near &= near
-            e_step(kind, samples, theta, near, work, rows)
-            log_likelihood = _plus_logs(log_likelihood, data.weight, first, work.largest[:b], work.totals[:b])
-        write_results(first, rows, work, results)
-        if kind == TIED and near and len(results.log_likelihood):
-            whitened = matrix(work.whitened, d, b)
-            multiply(theta.whiten[0], samples, whitened)
-            add_squares(whitened, results.log_likelihood[first : first + b])
+            if theta is not None:
+                near = checked_e_step(data.code, samples, theta, far, totals.reach, work, rows)
+            if coded is not None:
+                _coded_e_step(data.y.double, coded[0], coded[1], first, work, rows)
+            totals.logs[0] = _plus_logs(totals.logs[0], weight, first, work.largest[:b], work.totals[:b])
+            totals.logs[1] += 0.0 if near else 1.0
+        _write_results(first, rows, work, results)
+        if theta is not None and near and len(results.log_likelihood):
+            _add_common(samples, theta, work, results.log_likelihood[first : first + b])
         if not len(totals.weights):
             continue
         if len(memory.double):
-            remember(rows, first, memory.double)
+            _remember(rows, first, memory.double)
         if len(memory.single):
-            remember(rows, first, memory.single)
-        _weigh(rows, data.weight, first)
-        if kind == TIED and (remembers or len(given)):
-            add_up(rows, work.totals)
-        elif with_products:
-            # Not the sums of the rows, which are one up to rounding: so it is the same for every θ.
+            _remember(rows, first, memory.single)
+        if len(weight):
             for t in range(b):
-                work.totals[t] = data.weight[first + t] if len(data.weight) else 1.0
-        add_statistics(kind, samples, rows, near, with_products, work)
+                for m in range(n_components):
+                    rows[t, m] *= weight[first + t]
+        if coded is not None:
+            _add_coded(data.y.double, coded[0], first, rows, work, totals)
+        if theta is not None:
+            with_products = len(totals.further) > 0
+            if with_products and (remembers or is_given):
+                add_up(rows, work.totals)
+            elif with_products:
+                # Not the sums of the rows, which are one up to rounding: so it is the same for every θ.
+                for t in range(b):
+                    work.totals[t] = weight[first + t] if len(weight) else 1.0
+            add_statistics(data.code, samples, rows, near, with_products, work)
+            if with_products:
+                add(vector(work.sums3), vector(totals.further))
         add(work.sums1, totals.weights)
         add(vector(work.sums2), vector(totals.features))
-        if with_products:
-            add(vector(work.sums3), vector(totals.products))
-    return log_likelihood, all_near
 
 
-def full_pass(
-    data: Samples, space: Space, theta: Any, memory: Any, with_products: bool, work: Any, totals: Totals
-) -> tuple[float, bool]:
-    """Add the statistics of samples to the totals.
+def over_blocks(
+    data: Samples,
+    codes: Index | None,
+    theta: Coefficients | CodeCoefficients,
+    work: Work,
+    *,
+    given: Array = NOT_GIVEN,
+    memory: Array = NO_ROWS,
+    totals: Totals | None = None,
+    results: Results = NO_RESULTS,
+) -> None:
+    """Add the statistics of samples to the totals, and fill the results; ``codes`` are (k, n) or None.
 
-    Responsibilities go to the memory, a twin (n, M), unless it is (0, M); its rounded values are used. The
-    sum of products is computed only for "tied" and ``with_products``. Return the log-likelihood, for "tied"
-    without −½ yᵀPy, and whether all blocks were near.
+    Rows (n, M) that are ``given`` replace the E-step: responsibilities or differences. Responsibilities go to
+    the memory (n, M), unless it has no rows; its rounded values are used.
     """
-    found: tuple[float, bool] = blocks(
-        data, space, theta, NOT_GIVEN, memory, with_products, work, totals, NO_RESULTS
-    )
-    return found
-
-
-def evaluate(y: Any, space: Space, theta: Any, work: Any, results: Results) -> None:
-    """E-step of samples ``y``, a twin (n, d): fill the results."""
-    totals = Totals(np.empty(0), NO_ROWS, NO_ROWS, np.zeros(len(space.centre)))
-    blocks(Samples(y, NO_WEIGHT), space, theta, NOT_GIVEN, NO_MEMORY, False, work, totals, results)
-
-
-def statistics(data: Samples, space: Space, theta: Any, given: Any, work: Any, totals: Totals) -> None:
-    """Add Σ_t weight_t given_t ⊗ T(y_t) to the totals; ``given`` (n, M): responsibilities or differences.
-
-    ``theta`` is not read.
-    """
-    blocks(data, space, theta, given, NO_MEMORY, space.kind == TIED, work, totals, NO_RESULTS)
+    sums = totals or Totals(np.empty(0), NO_ROWS, NO_ROWS, np.empty(3), np.empty(0))
+    phi = (theta, None) if codes is None else (None, (codes, theta))
+    blocks(data, *phi, given, twin(memory), work, sums, results)
