@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Index", "Theta"]
+__all__ = ["Array", "Index", "Rows", "Theta"]
 
 Array = NDArray[np.float64]
 """A float64 array."""
 
 Index = NDArray[np.intp]
 """Sample indices."""
+
+Rows = NDArray[Any]
+"""Rows of data, or of numbers made of them, of any type."""
 
 Theta = Any
 """Parameters: a NamedTuple of arrays, one type per model."""

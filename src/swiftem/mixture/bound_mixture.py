@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Rows, Theta
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
 from swiftem.mixture.compute.numpy import softmax
 from swiftem.mixture.families import Family, Params
 from swiftem.mixture.rows import different_rows, two_dimensional
+
+if TYPE_CHECKING:
+    from swiftem.mixture.model import MixtureModel
 
 __all__ = ["BoundMixture", "CodeCoefficients", "MixtureStatistics", "MixtureTheta"]
 
@@ -55,34 +57,24 @@ class BoundMixture(BoundComponents):
     ----------
     mean, spread : ndarray, shape (p,)
         Mean and root mean square of the features of the data, in rows of the prior.
-    kappa, epsilon : float
-        Strength of the priors, for means of samples.
+    kappa : float
+        Strength of the prior on the parameters, for means of samples.
     """
 
-    model: Any
-    source: Source
-    centre: Array
-    columns: int
+    model: MixtureModel
     mean: Array
     spread: Array
     kappa: float
-    epsilon: float
 
     @property
     def family(self) -> Family:
         """The family."""
-        family: Family = self.model.kind
-        return family
+        return self.model.kind
 
     @property
     def code(self) -> int:
         """Features as given, with codes, or with the family's own channels."""
         return CHANNELS if self.family.channels else CODES if self.family.n_codes else LINEAR
-
-    @property
-    def d(self) -> int:
-        """Number of columns of the data."""
-        return self.columns
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -104,7 +96,7 @@ class BoundMixture(BoundComponents):
         """Return rows (b, R) with the factors of channels at a start."""
         return np.hstack([responsibilities, *(value * responsibilities for value in self.family.channels)])
 
-    def initial_theta(self, rng: np.random.Generator) -> MixtureTheta:
+    def initial_theta(self, rng: np.random.Generator) -> Theta:
         """Return equal weights, and components half-way between distinct rows and the mean of all."""
         rows = different_rows(self.source, self.n_components, self.d, rng)
         s = np.empty(self.size)
@@ -121,7 +113,7 @@ class BoundMixture(BoundComponents):
         found = self.unpack(self.statistics(batch, alone, batch.weight)).sums[:k]
         return np.asarray(0.5 * (found + self.mean))
 
-    def check_theta(self, theta: Any, name: str = "theta0") -> MixtureTheta:
+    def check_theta(self, theta: Theta, name: str = "theta0") -> MixtureTheta:
         """Return ``theta``, checked against model and data."""
         names = tuple(self.family.shapes(1, 1))
         if not isinstance(theta, MixtureTheta):
@@ -132,16 +124,16 @@ class BoundMixture(BoundComponents):
         found: MixtureTheta = self.model.check_theta(theta.weights, theta.params, self.d, f"{name}.")
         return found
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return T(y)."""
         return self.family.features(y)
 
-    def log_base(self, y: NDArray[Any], first: int) -> Array | None:
+    def log_base(self, y: Rows, first: int) -> Array | None:
         """Return log h(y) of rows, which are checked."""
         self.family.checked(y, first)
         return self.family.log_base(y)
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[Any]:
+    def codes(self, y: Rows, first: int = 0) -> Rows:
         """Return which indicators are one, for rows whose first has index ``first``."""
         return self.family.codes(y, first)
 
@@ -172,7 +164,7 @@ class BoundMixture(BoundComponents):
         base = self.log_base(y, int(batch.index[0]))
         return logits if base is None else logits + base[:, None]
 
-    def e_step(self, y: NDArray[Any], theta: MixtureTheta) -> tuple[Array, Array]:
+    def e_step(self, y: Rows, theta: MixtureTheta) -> tuple[Array, Array]:
         """Return rows (b, R) of samples (b, d), and their log-likelihood without log h(y), (b,)."""
         logits, factors = self.family.e_step(y, theta.params)
         with np.errstate(divide="ignore"):
@@ -195,20 +187,9 @@ class BoundMixture(BoundComponents):
             sums.append(table.T)
         return np.concatenate([weighted[:, :n_components].sum(axis=0), np.hstack(sums).ravel()])
 
-    def in_domain(self, s: Array) -> bool:
-        """Return whether the M-step exists."""
-        return self._solve(s) is not None
-
-    def m_step(self, s: Array) -> MixtureTheta:
-        r"""Return :math:`\bar\theta(s)`, equation (mstep)."""
-        theta = self._solve(s)
-        if theta is None:
-            raise ValueError("s must lie in the model's domain, where the M-step exists.")
-        return theta
-
-    def _solve(self, s: Array) -> MixtureTheta | None:
+    def solve(self, s: Array) -> MixtureTheta | None:
         """Return the M-step of ``s``, or None outside the domain."""
-        parts = self.unpack(s)
+        parts = self.split(s)
         least = parts.weights.min()
         if not (least + self.epsilon > 0.0 and least + self.kappa > 0.0 and np.isfinite(s).all()):
             return None
@@ -226,20 +207,15 @@ class BoundMixture(BoundComponents):
 
     def penalty(self, theta: MixtureTheta) -> float:
         """Return the priors' part of the objective."""
-        value = 0.0
-        with np.errstate(divide="ignore"):
-            if self.epsilon > 0.0:
-                value -= self.epsilon * float(np.log(theta.weights).sum())
-            if self.kappa > 0.0:
-                phi, constant = self.family.natural(theta.params)
-                value -= self.kappa * float((phi @ self.mean).sum() + constant.sum())
+        value = super().penalty(theta)
+        if self.kappa > 0.0:
+            phi, constant = self.family.natural(theta.params)
+            value -= self.kappa * float((phi @ self.mean).sum() + constant.sum())
         return value
 
-    def unpack(self, s: Array) -> MixtureStatistics:
+    def split(self, s: Array) -> MixtureStatistics:
         """Return named views of flat statistics."""
         n_components = self.n_components
-        if np.shape(s) != (self.size,):
-            raise ValueError(f"s must have shape ({self.size},), got {np.shape(s)}.")
         return MixtureStatistics(s[:n_components], s[n_components:].reshape(n_components, -1))
 
     def unit_factors(self, s: Array) -> Array:

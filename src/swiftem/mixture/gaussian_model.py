@@ -234,7 +234,7 @@ class GaussianMixtureModel(Model):
         total = source.total_weight
         epsilon = self.epsilon if self.concentration is None else (self.concentration - 1.0) / total
         bound = CompletedGaussians if model.has_holes and model.kind.has_matrices else BoundGaussians
-        return bound(model, source, model.kind, middle, model._bound_prior(middle, total), epsilon)
+        return bound(model, source, d, middle, epsilon, model._bound_prior(middle, total))
 
     def bind_units(self, units: UnitSource) -> BoundGaussians:
         """Return the model about the mean of all rows, with a sample of them for starts."""
@@ -242,7 +242,7 @@ class GaussianMixtureModel(Model):
         model = self if units.masses is None else self.with_holes()
         return model.bind(units.scaled_sample(), centre=units.mean)
 
-    def bind_near(self, source: Source, theta: Any) -> BoundGaussians:
+    def bind_near(self, source: Source, theta: Theta) -> BoundGaussians:
         """Return the model about the middle of the components, which saves the pass for the data's mean."""
         if not self.kind.is_estimated or not isinstance(theta, GaussianTheta):
             return self.bind(source)

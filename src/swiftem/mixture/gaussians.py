@@ -9,16 +9,16 @@ too far for expanded squares is computed from whitened differences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem.core.checks import as_floats
-from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Theta
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Rows, Theta
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import LINEAR
 from swiftem.mixture.compute.numpy import log_joint, softmax
@@ -57,28 +57,17 @@ class BoundGaussians(BoundComponents):
 
     Attributes
     ----------
-    kind : Covariance
-        The kind of covariance.
-    centre : ndarray, shape (d,)
-        Subtracted from samples before their statistics are computed.
     prior : BoundPrior
         The prior, for means of samples; zeros if there is none.
-    epsilon : float
-        Penalty on the weights, for means of samples.
     """
 
     model: GaussianMixtureModel
-    source: Source
-    kind: Covariance
-    centre: Array
     prior: BoundPrior
-    epsilon: float
-    _solved: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
-    def d(self) -> int:
-        """Number of columns of the data."""
-        return len(self.centre)
+    @cached_property
+    def kind(self) -> Covariance:
+        """The kind of covariance."""
+        return self.model.kind
 
     @property
     def code(self) -> int:
@@ -119,7 +108,7 @@ class BoundGaussians(BoundComponents):
         """Variances of the observed cells of the columns, (d,)."""
         return columns_of(self.source).variance
 
-    def filled(self, y: NDArray[Any]) -> NDArray[Any]:
+    def filled(self, y: Rows) -> Rows:
         """Return rows (b, d) with the mean of their column in missing cells."""
         return np.where(np.isnan(y), self.centre.astype(y.dtype), y) if self.model.has_holes else y
 
@@ -150,7 +139,7 @@ class BoundGaussians(BoundComponents):
         """Return the M-step of equal responsibilities: every covariance is that of all data."""
         n_components, kind = self.model.n_components, self.kind
         s = np.zeros(self.size)
-        parts = kind.split(s, n_components, self.d)
+        parts = self.split(s)
         for batch in self.source.blocks(BLOCK):
             # One component is enough: all have the same covariance.
             alone = kind.statistics(self.centred(batch), np.ones((len(batch.index), 1)), batch.weight)
@@ -158,7 +147,7 @@ class BoundGaussians(BoundComponents):
             parts.weights[:] += one.weights / n_components
             parts.sums[:] += one.sums / n_components
             parts.squares[...] += one.squares if kind.is_shared else one.squares / n_components
-        theta = self._solve(s)
+        theta = self.solve(s)
         if theta is None:
             raise ValueError(
                 f"data must have a positive definite covariance for covariance={kind.name!r}: "
@@ -166,7 +155,7 @@ class BoundGaussians(BoundComponents):
             )
         return theta
 
-    def check_theta(self, theta: Any, name: str = "theta0") -> Theta:
+    def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
         """Return ``theta``, checked against model and data."""
         like, kind = self.like(), self.kind
         if type(theta) is not type(like):
@@ -199,13 +188,13 @@ class BoundGaussians(BoundComponents):
         centred: Array = np.subtract(two_dimensional(batch.y), self.centre, order="C", dtype=np.float64)
         return centred
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return the rows, or features of centred rows if cells are missing."""
         if not self.kind.has_masses:
             return y
         return self.kind.features(np.subtract(y, self.centre, order="C", dtype=np.float64))
 
-    def coefficients(self, theta: Any) -> Coefficients:
+    def coefficients(self, theta: Theta) -> Coefficients:
         """Return φ(θ), for centred samples."""
         # A mean far from all samples has a constant of −∞.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -218,12 +207,12 @@ class BoundGaussians(BoundComponents):
             )
         return found
 
-    def log_densities(self, batch: Batch, theta: Any) -> Array:
+    def log_densities(self, batch: Batch, theta: Theta) -> Array:
         """Return log g_m(y), (b, M)."""
         alone = theta._replace(weights=np.ones(self.n_components))
         return log_joint(self.kind.features(self.centred(batch)), self.coefficients(alone))
 
-    def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
+    def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         r"""E-step: responsibilities (b, M) and log-likelihood (b,).
 
         :math:`r_m(y) \propto \omega_m |U_m| \exp(-\|U_m^T (y - \mu_m)\|^2 / 2)`, for unit variances equation
@@ -236,26 +225,9 @@ class BoundGaussians(BoundComponents):
         """Return the weighted sum of the samples' statistics, flat."""
         return self.kind.statistics(self.centred(batch), rows, weight)
 
-    def in_domain(self, s: Array) -> bool:
-        """Return whether the M-step gives positive weights and positive definite covariances.
-
-        This computes the M-step: the result is kept for :meth:`m_step`.
-        """
-        theta = self._solve(s)
-        self._solved["last"] = None if theta is None else (s.copy(), theta)
-        return theta is not None
-
-    def m_step(self, s: Array) -> Theta:
-        r"""Return :math:`\bar\theta(s)`, equation (mstep), in the coordinates of the data."""
-        last = self._solved.pop("last", None)
-        theta = last[1] if last is not None and np.array_equal(last[0], s) else self._solve(s)
-        if theta is None:
-            raise ValueError("s must lie in the model's domain, where the M-step exists.")
-        return theta
-
-    def _solve(self, s: Array) -> Theta | None:
+    def solve(self, s: Array) -> Theta | None:
         """Return the M-step of ``s``, or None outside the domain."""
-        parts = self.kind.split(s, self.model.n_components, self.d)
+        parts = self.split(s)
         least = self.kind.least_count(parts).min()
         if not (
             parts.weights.min() + self.epsilon > 0.0
@@ -271,20 +243,15 @@ class BoundGaussians(BoundComponents):
         weights = weights / weights.sum() if self.model.known_weights is None else self.initial_weights()
         return self.kind.parameters(weights, means + self.centre, covariances, factors)
 
-    def penalty(self, theta: Any) -> float:
+    def penalty(self, theta: Theta) -> float:
         """Return −ε Σ log ω_m and the prior's penalty; ``reg_covar`` has none."""
-        value = 0.0
-        if self.model.known_weights is None and self.epsilon > 0:
-            with np.errstate(divide="ignore"):
-                value -= self.epsilon * float(np.log(theta.weights).sum())
+        value = super().penalty(theta) if self.model.known_weights is None else 0.0
         if self.prior.mean_precision > 0.0 or self.prior.degrees > 0.0:
             value += self.kind.penalty(theta.means - self.centre, self.kind.factors_of(theta), self.prior)
         return value
 
-    def unpack(self, s: Array) -> Any:
+    def split(self, s: Array) -> Any:
         """Return named views of flat statistics."""
-        if np.shape(s) != (self.size,):
-            raise ValueError(f"s must have shape ({self.size},), got {np.shape(s)}.")
         return self.kind.split(s, self.model.n_components, self.d)
 
     def unit_factors(self, s: Array) -> Array:

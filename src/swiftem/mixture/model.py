@@ -211,16 +211,8 @@ class MixtureModel(Model):
             spread = np.ones_like(mean)
         total = source.total_weight
         epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total
-        return BoundMixture(
-            model,
-            source,
-            np.zeros(sum(model.kind.widths(d))),
-            d,
-            mean,
-            spread,
-            self.smoothing / total,
-            epsilon,
-        )
+        origin = np.zeros(sum(model.kind.widths(d)))
+        return BoundMixture(model, source, d, origin, epsilon, mean, spread, self.smoothing / total)
 
 
 def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:

@@ -6,10 +6,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.source import Source
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Rows
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 from swiftem.data.units.unit import Place, read_unit
@@ -66,7 +65,7 @@ def columns_of(source: Source, coded: tuple[int, ...] = ()) -> Columns:
     return columns
 
 
-def _no_codes(d: int, coded: tuple[int, ...]) -> NDArray[Any]:
+def _no_codes(d: int, coded: tuple[int, ...]) -> Rows:
     """Return a boolean array without entries for each column of codes, (d,) with None for the others."""
     codes = np.full(d, None)
     for column in coded:
@@ -74,7 +73,7 @@ def _no_codes(d: int, coded: tuple[int, ...]) -> NDArray[Any]:
     return codes
 
 
-def _mark(codes: NDArray[Any], y: NDArray[Any], coded: tuple[int, ...]) -> None:
+def _mark(codes: Rows, y: Rows, coded: tuple[int, ...]) -> None:
     """Set the entries of the codes in rows (b, d), for each column of codes; other values are ignored."""
     for column in coded:
         values = y[:, column]
@@ -140,7 +139,7 @@ def _together(parts: list[Columns], weight: Array) -> Columns:
     return Columns(lowest, highest, mean, variance, _all_codes([part.codes for part in parts]))
 
 
-def _all_codes(parts: list[Any]) -> NDArray[Any] | None:
+def _all_codes(parts: list[Any]) -> Rows | None:
     """Return the codes of all rows, from those of parts."""
     if parts[0] is None:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.source import Source
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array, Index, Rows
 from swiftem.data.array import ArraySource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
@@ -32,7 +32,7 @@ LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
 """Largest magnitude of numbers in rows: sums of their squares, in k-means of float32, must be finite."""
 
 
-def two_dimensional(y: NDArray[Any]) -> NDArray[Any]:
+def two_dimensional(y: Rows) -> Rows:
     """Return samples of shape (b,) as (b, 1)."""
     return y[:, None] if y.ndim == 1 else y
 
@@ -50,7 +50,7 @@ def check_rows(source: Source, least: int) -> int:
     return int(two_dimensional(next(source.blocks(1)).y).shape[1])
 
 
-def check_size(y: NDArray[Any], start: int = 0) -> None:
+def check_size(y: Rows, start: int = 0) -> None:
     """Raise ValueError if squares of rows (b, ...) are not finite; ``start`` is the first row's index."""
     most = LARGEST_FLOAT32 if y.dtype == np.float32 else LARGEST
     if not y.size or (y.dtype.kind != "f") or (y.max() <= most and y.min() >= -most):

@@ -198,7 +198,7 @@ class OnlineMixture:
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = starts_of(bound).redraw(theta, s, labels, rng)
+        rows = starts_of(bound).draw(theta, labels, rng, s)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.covariance.kind import ROUNDING, Covariance, deviations_of, is_positive
 from swiftem.mixture.prior import BoundPrior
@@ -91,7 +90,7 @@ class Diag(Covariance):
         """Return 1/σ, (M, d) or (M, 1)."""
         return factors.reshape(len(factors), -1)
 
-    def coloured(self, noise: Array, factors: Array, labels: NDArray[Any]) -> Array:
+    def coloured(self, noise: Array, factors: Array, labels: Index) -> Array:
         """Return noise·σ."""
         return np.asarray(noise / self.stacked(factors)[labels])
 

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Theta
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.prior import BoundPrior
@@ -106,7 +106,7 @@ class Covariance(ABC):
         """Return ``precisions_cholesky`` with a first axis for components (or one for all)."""
 
     @abstractmethod
-    def coloured(self, noise: Array, factors: Array, labels: NDArray[Any]) -> Array:
+    def coloured(self, noise: Array, factors: Array, labels: Index) -> Array:
         """Return standard normal rows (b, d) with the covariances of the components ``labels`` (b,)."""
 
     @abstractmethod
@@ -128,7 +128,7 @@ class Covariance(ABC):
         """Return θ."""
         return GaussianTheta(weights, means, covariances, factors)
 
-    def factors_of(self, theta: Any) -> Array:
+    def factors_of(self, theta: Theta) -> Array:
         """Return ``precisions_cholesky`` of θ."""
         return np.asarray(theta.precisions_cholesky)
 
@@ -196,7 +196,7 @@ class MatrixCovariance(Covariance):
         """Return U as (K, d, d)."""
         return factors.reshape(-1, *factors.shape[-2:])
 
-    def coloured(self, noise: Array, factors: Array, labels: NDArray[Any]) -> Array:
+    def coloured(self, noise: Array, factors: Array, labels: Index) -> Array:
         """Return noise·U⁻¹."""
         inverse = np.linalg.inv(self.stacked(factors))
         if self.is_shared:

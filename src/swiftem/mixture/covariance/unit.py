@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Theta
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.covariance.spherical import Spherical
 from swiftem.mixture.prior import BoundPrior
@@ -73,7 +73,7 @@ class Unit(Spherical):
         """Return θ, without covariances."""
         return GaussianMixtureTheta(weights, means)
 
-    def factors_of(self, theta: Any) -> Array:
+    def factors_of(self, theta: Theta) -> Array:
         """Return ones."""
         return np.ones(len(theta.weights))
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_int
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Binomial"]
@@ -82,7 +81,7 @@ class Binomial(Family):
         """Return the shape of the probabilities."""
         return {"probabilities": (n_components, d)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts of successes."""
         trials = self._trials(y.shape[1])
         bad = (y < 0) | (y != np.floor(y)) | (y > trials)
@@ -113,13 +112,13 @@ class Binomial(Family):
         yes = means / self._trials(means.shape[1])
         return {"probabilities": yes} if ((yes >= 0) & (yes <= 1)).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return counts of successes."""
         yes = params["probabilities"][labels]
         trials = self._trials(yes.shape[1]).astype(np.int64)
         return np.asarray(rng.binomial(trials, yes), dtype=np.float64)
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return log (N choose y)."""
         from scipy.special import gammaln
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.checks import shown
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Blocks"]
@@ -204,19 +204,19 @@ class Blocks(Family):
         more = [width for widths in self._widths for width in widths[1:]]
         return (sum(widths[0] for widths in self._widths), *more)
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Let each block check its columns."""
         for family, here in self._parts:
             family.check_rows(y[:, here])
 
-    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def checked(self, y: Rows, first: int) -> Rows:
         """Return the features; errors name the row and the family."""
         for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
             with _named_columns(columns):
                 family.checked(y[:, here], first)
         return self.features(y)
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return the concatenated features."""
         first, more = [], []
         for (family, here), widths in zip(self._parts, self._widths, strict=True):
@@ -225,7 +225,7 @@ class Blocks(Family):
             more.append(found[:, widths[0] :])
         return np.concatenate(first + more, axis=1)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the blocks' rows for k-means, each column with a variance of one."""
         found = np.concatenate([family.for_start(y[:, here]) for family, here in self._parts], axis=1)
         spread = found.std(axis=0, dtype=np.float64)
@@ -236,7 +236,7 @@ class Blocks(Family):
         """Indicators of all blocks."""
         return sum(family.n_codes for family in self.families)
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, block after block."""
         found, before = [], 0
         for family, its, here in zip(self.families, self.columns, self._slices, strict=True):
@@ -255,7 +255,7 @@ class Blocks(Family):
             phi[:, place] = part
         return phi, np.sum([constant for _, constant in pairs], axis=0)
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return the sum of log f over blocks, and the factors of all channels."""
         pairs = []
         for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
@@ -263,7 +263,7 @@ class Blocks(Family):
                 pairs.append(family.e_step(y[:, here], params[family.name]))
         return np.sum([logits for logits, _ in pairs], axis=0), [part for _, more in pairs for part in more]
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
+    def log_base(self, y: Rows) -> Array | None:
         """Return the sum of log h over blocks."""
         found = [family.log_base(y[:, here]) for family, here in self._parts]
         known = [part for part in found if part is not None]
@@ -279,23 +279,21 @@ class Blocks(Family):
             params[family.name] = found
         return params
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return random rows, block by block."""
         rows = np.empty((len(labels), self.d))
         for family, here in self._parts:
             rows[:, here] = family.draw(params[family.name], labels, rng)
         return rows
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with random values in missing cells, block by block."""
         rows = np.empty((len(labels), self.d))
         for family, here in self._parts:
             rows[:, here] = family.drawn(y[:, here], params[family.name], labels, rng)
         return rows
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows with missing cells replaced, block by block."""
         found = np.array(y, dtype=np.float64)
         for family, here in self._parts:

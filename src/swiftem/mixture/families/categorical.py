@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.checks import check_int, shortened, shown
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Categorical", "projected"]
@@ -28,7 +28,7 @@ PROJECTED = 16
 TOLERANCE = 1e-6
 
 
-def projected(codes: NDArray[Any], count: int) -> NDArray[Any]:
+def projected(codes: Rows, count: int) -> Rows:
     """Return a random projection of indicators, (b, k) of ``count``; a code of ``count`` has none."""
     k = min(count, PROJECTED)
     table = np.zeros((count + 1, k), dtype=np.float32)
@@ -141,7 +141,7 @@ class Categorical(Family):
         """Return the shape of the probabilities."""
         return {"probabilities": (n_components, d, max(self.levels) if self.levels else None)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not codes, or codes that the data of the fit do not have."""
         levels = self._levels()
         if y.shape[1] != len(levels):
@@ -177,7 +177,7 @@ class Categorical(Family):
             found.append(table)
         return found
 
-    def _places(self, y: NDArray[Any]) -> NDArray[np.int32]:
+    def _places(self, y: Rows) -> NDArray[np.int32]:
         """Return the levels (b, d) of codes, −1 for other values."""
         found = np.empty(y.shape, dtype=np.int32, order="F")  # kernels read a column contiguously
         with np.errstate(invalid="ignore"):  # numbers too large for an integer
@@ -186,7 +186,7 @@ class Categorical(Family):
             np.take(table, np.minimum(codes[:, column], len(table) - 1).astype(np.intp), out=found[:, column])
         return found
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, shape (b, d)."""
         if self.categories is None:
             return super().codes(y, first)
@@ -201,14 +201,14 @@ class Categorical(Family):
         """Return the categories, or the codes up to each number of levels."""
         return super().level_codes() if self.categories is None else list(self.categories)
 
-    def _coded(self, places: NDArray[Any]) -> NDArray[Any]:
+    def _coded(self, places: Rows) -> Rows:
         """Return the codes of levels (b, d)."""
         if self.categories is None:
             return places
         columns = zip(self.categories, places.T, strict=True)
         return np.column_stack([np.array(codes)[part.astype(np.intp)] for codes, part in columns])
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return a random projection of the indicators, which keeps their distances."""
         return projected(self.codes(y), self.n_codes)
 
@@ -234,7 +234,7 @@ class Categorical(Family):
         sums = found.sum(axis=2, keepdims=True)
         return {"probabilities": found / sums} if (sums > 0.0).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return codes."""
         ends = np.cumsum(params["probabilities"], axis=2)
         rows = np.empty((len(labels), ends.shape[1]))
@@ -254,7 +254,7 @@ class Categorical(Family):
         if self.levels is not None and found[:, ~self._inside()].any():
             raise ValueError("probabilities must be zero beyond the levels of a column.")
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows (b, d) with the most likely level in missing cells."""
         likely = np.einsum("im,mjl->ijl", rows, params["probabilities"]).argmax(axis=2)
         return np.where(np.isnan(y), self._coded(likely), y)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 
 __all__ = ["Columns", "Family", "Params"]
 
@@ -122,7 +122,7 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for invalid rows (b, d) of finite numbers.
 
         The message follows the word "data": "must be counts, got -1".
@@ -166,28 +166,26 @@ class Family(ABC):
             "random_state, for random draws."
         )
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows (b, d) with conditional means in missing cells, given responsibilities (b, M)."""
         return np.where(np.isnan(y), rows @ self.expected(params), y)
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows (b, d) with random values in missing cells, given components ``labels`` (b,)."""
         return np.where(np.isnan(y), self.draw(params, labels, rng), y)
 
     @abstractmethod
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return random rows, shape (count, d), of the components ``labels`` (count,)."""
 
-    def redraw(self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def redraw(self, params: Params, means: Array, labels: Index, rng: np.random.Generator) -> Array:
         """Return random rows like those whose features have ``means`` (M, p); by default :meth:`draw`.
 
         A conditional family, which has no distribution of some columns, takes these from the means.
         """
         return self.draw(params, labels, rng)
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves, nothing for codes."""
         return y[:, :0] if self.is_coded else y
 
@@ -215,7 +213,7 @@ class Family(ABC):
         """Return the code of each level, for the columns of :meth:`coded_columns`."""
         return [tuple(range(count)) for count in self._levels()] if self.is_coded else []
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the rows (b, k) for k-means of a start, from rows (b, d); by default the rows themselves."""
         return y
 
@@ -223,7 +221,7 @@ class Family(ABC):
         """Return the number of features of each channel, that of r first; by default all belong to r."""
         return (self.features(np.full((1, d), self.filler)).shape[1],)
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return log f(y; θ_m) − log h(y), (b, M), and for each further channel E[g_c | y, m], (b, M)."""
         phi, constant = self.natural(params)
         dense = self.features(y)
@@ -238,7 +236,7 @@ class Family(ABC):
         """Σ levels: the number of features that are indicators."""
         return sum(self._levels()) if self.is_coded else 0
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, shape (b, k), of rows (b, d) whose first has index ``first``.
 
         Compiled code trusts them: codes beyond the levels raise ValueError.
@@ -263,7 +261,7 @@ class Family(ABC):
             )
         return found
 
-    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def checked(self, y: Rows, first: int) -> Rows:
         """Return the features of rows whose first has index ``first``; errors name the row."""
         if y.dtype.kind == "f" and np.isnan(y.sum(dtype=np.float64)) and np.isnan(y).any():
             row = first + int(np.argmax(np.isnan(y).any(axis=1)))
@@ -273,7 +271,7 @@ class Family(ABC):
             )
         return self.features(self.valid(y, first))
 
-    def valid(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def valid(self, y: Rows, first: int) -> Rows:
         """Return rows whose first has index ``first``; errors name the row."""
         try:
             self.check_rows(y)
@@ -288,12 +286,12 @@ class Family(ABC):
             raise ValueError(f"data {said} in row {row} (family {self.name!r}).") from None
         return y
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
+    def log_base(self, y: Rows) -> Array | None:
         """Return log h(y), shape (b,), of rows (b, d), or None for zeros; by default from each column."""
         found = self.log_bases(y)
         return None if found is None else np.asarray(found.sum(axis=1))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return log h of each column, (b, d), if columns are independent; None, the default, for zeros."""
         return None
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.log_normal import check_positive
 from swiftem.mixture.families.shape_equation import solve_shape
@@ -56,7 +55,7 @@ class Amounts(Family):
         one = (1.0,) * d
         return np.array(self.scale or one), np.array(self.variation or one)
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for amounts that are not positive."""
         check_positive(y)
 
@@ -103,13 +102,13 @@ class Gamma(Amounts):
         """Return the shapes of both parameters."""
         return {"shapes": (n_components, d), "rates": (n_components, d)}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return z and log z."""
         z = y / self.unit(y.shape[1])[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.concatenate([z, np.log(z)], axis=1)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return log z."""
         return self.features(y)[:, y.shape[1] :]
 
@@ -144,11 +143,11 @@ class Gamma(Amounts):
         a = solve_shape(np.maximum(np.log(z) - logs, least))
         return {"shapes": a, "rates": a / (z * scale)}
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return amounts, at least the smallest positive number."""
         found = rng.gamma(params["shapes"][labels], 1.0 / params["rates"][labels])
         return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return −log y."""
         return -np.log(y.astype(np.float64))

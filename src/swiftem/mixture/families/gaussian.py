@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Gaussian", "standard"]
@@ -57,10 +56,10 @@ class Standardised(Family):
             np.ones(d) if self.scale is None else np.array(self.scale),
         )
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Accept all numbers."""
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return z."""
         centre, scale = self.unit(y.shape[1])
         return np.asarray((y - centre) / scale)
@@ -112,7 +111,7 @@ class Gaussian(Standardised):
         of_variances = (n_components, d) if self.covariance == "diag" else (n_components,)
         return {"means": (n_components, d), "variances": of_variances}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return z and z²."""
         z = self.for_start(y)
         return np.concatenate([z, z * z], axis=1)
@@ -157,7 +156,7 @@ class Gaussian(Standardised):
             variances = np.maximum(v, self.floor) * np.square(scale)
         return {"means": centre + scale * m, "variances": variances} if (variances > 0.0).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return normal rows."""
         return np.asarray(rng.normal(params["means"][labels], np.sqrt(self._of_columns(params))[labels]))
 

@@ -13,12 +13,10 @@ M-step: μ = a (1 + E t) and μ / λ = μ E[1/y] − 1 = (1 + E t) E u − (E t)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Params
 from swiftem.mixture.families.gamma import Amounts
 
@@ -69,7 +67,7 @@ class InverseGaussian(Amounts):
         """Return the shapes of the means and of λ."""
         return {"means": (n_components, d), "shapes": (n_components, d)}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return t and u, (b, 2 d)."""
         a, _ = self.unit(y.shape[1])
         t = (y - a) / a
@@ -92,7 +90,7 @@ class InverseGaussian(Amounts):
         a, _ = self.unit(params["means"].shape[1])
         return params["shapes"] / (2.0 * a), (a - params["means"]) / params["means"]
 
-    def log_bases(self, y: NDArray[Any]) -> Array:
+    def log_bases(self, y: Rows) -> Array:
         """Return −½ log 2π − 1.5 log y."""
         return np.asarray(-0.5 * np.log(2 * np.pi) - 1.5 * np.log(y.astype(np.float64)))
 
@@ -110,11 +108,11 @@ class InverseGaussian(Amounts):
         mean, ratio = a * (1.0 + t), np.maximum(first - second, 1.0 / LARGEST)
         return {"means": mean, "shapes": 1.0 / np.maximum(ratio / mean, self.floor * variation / a)}
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return amounts, at least the smallest positive number."""
         found = rng.wald(params["means"][labels], params["shapes"][labels])
         return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return logarithms, in which k-means is not ruled by the largest amounts."""
         return np.asarray(np.log(y))

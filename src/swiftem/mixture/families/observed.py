@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.blocks import Blocks
 from swiftem.mixture.families.categorical import projected
 from swiftem.mixture.families.family import Columns, Family, Params
@@ -99,34 +99,32 @@ class Observed(Family):
         """Return the number of free parameters."""
         return self.family.n_free(n_components, d)
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return complete random rows."""
         return self.family.draw(params, labels, rng)
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows with the family's values in missing cells."""
         return self.family.imputed(y, rows, params)
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with the family's random values in missing cells."""
         return self.family.drawn(y, params, labels, rng)
 
-    def _filled(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _filled(self, y: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """Return rows with a valid value in missing cells, and which cells are observed."""
         seen = ~np.isnan(y)
         return (y if seen.all() else np.where(seen, y, np.asarray(self.family.filler, y.dtype))), seen
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Let the family check the observed cells."""
         self.family.check_rows(self._filled(y)[0])
 
-    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def checked(self, y: Rows, first: int) -> Rows:
         """Return the features of rows whose first has index ``first``; errors name the row."""
         return self.features(self.valid(y, first))
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return o·T(y), kind after kind, and o; nothing for codes."""
         if self.is_coded:
             return y[:, :0]
@@ -144,7 +142,7 @@ class Observed(Family):
         """Σ levels, and one for all missing cells."""
         return self.family.n_codes + 1 if self.is_coded else 0
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one; the last one is that of missing cells."""
         if not self.is_coded:
             return super().codes(y, first)
@@ -157,7 +155,7 @@ class Observed(Family):
         np.copyto(found, np.int32(self.n_codes - 1), where=~seen)
         return found
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the family's rows for k-means; missing cells are at the mean of their column."""
         if self.is_coded:
             return projected(self.codes(y), self.family.n_codes)
@@ -175,7 +173,7 @@ class Observed(Family):
             return np.column_stack([phi, np.zeros(len(phi))]), constant
         return np.concatenate([phi, self.family.constants(params)], axis=1), np.zeros(len(phi))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return log h of the observed cells, (b, d), zero for the others."""
         filled, seen = self._filled(y)
         found = self.family.log_bases(filled)
@@ -225,7 +223,7 @@ class ObservedT(Observed):
         """Return the numbers of features of the three channels."""
         return d, 3 * d, 1
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return o; o, o·z and o·z²; and 1."""
         filled, seen = self._filled(y)
         z = np.where(seen, self.family.for_start(filled), 0.0)
@@ -240,7 +238,7 @@ class ObservedT(Observed):
         assert wide.shape[1] == 4 * d + 1
         return wide, constant - own.sum(axis=1)
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return log f of the observed cells, E[u | y, m] and E[log u − u | y, m]."""
         from scipy.special import gammaln, psi
 
@@ -272,9 +270,7 @@ class ObservedT(Observed):
         m = total / size
         return self.family.of_diagonal(m, (squares - total * m) / mass, last[:, 0])
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with random values in missing cells, which share u with the observed ones."""
         seen, nu = ~np.isnan(y), params["degrees_of_freedom"][labels]
         means, scales = params["means"][labels], params["scales"][labels]

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_choice, check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Params
 from swiftem.mixture.families.gaussian import Standardised
 from swiftem.mixture.families.shape_equation import solve_shape
@@ -84,7 +83,7 @@ class StudentT(Standardised):
         scales = (n_components, d, d) if self.covariance == "full" else (n_components, d)
         return {"means": (n_components, d), "scales": scales, "degrees_of_freedom": (n_components,)}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return 1, z and products of z, of the channel r·u; then 1, of r·(log u − u)."""
         z = self.for_start(y)
         one = np.ones((len(z), 1))
@@ -136,7 +135,7 @@ class StudentT(Standardised):
         phi = np.column_stack([-0.5 * (m * linear).sum(axis=1), linear, squares, half])
         return phi, half * np.log(half) - gammaln(half) - 0.5 * (size + d * np.log(2.0 * np.pi))
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return log f, E[u | y, m] and E[log u − u | y, m]."""
         from scipy.special import gammaln, psi
 
@@ -192,7 +191,7 @@ class StudentT(Standardised):
             return len(self.centre)
         return (p - 2) // 2 if self.covariance == "diag" else int((np.sqrt(9 + 8 * (p - 2)) - 3) / 2 + 0.5)
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return rows of the t distributions."""
         means, scales = params["means"][labels], params["scales"]
         half = 0.5 * params["degrees_of_freedom"][labels]
