@@ -23,7 +23,7 @@ class Coefficients(NamedTuple):
     Attributes
     ----------
     phi : ndarray, shape (p, M)
-        Coefficients of T(y) without its first entry, 1. For Gaussians those of y, then those of the squares;
+        Coefficients of T(y) without its first entry, 1. For Gaussians first of y, then of the squares;
         "tied" omits the squares, which are common to all components.
     constant : ndarray, shape (M,)
         Coefficients of 1, log ω included.

@@ -23,9 +23,8 @@ from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import LINEAR
 from swiftem.mixture.compute.numpy import log_joint, softmax
 from swiftem.mixture.covariance import Covariance
-from swiftem.mixture.moments import columns_of
 from swiftem.mixture.prior import BoundPrior
-from swiftem.mixture.rows import BLOCK, LARGEST, different_rows, two_dimensional
+from swiftem.mixture.rows import BLOCK, LARGEST, columns_of, different_rows, two_dimensional
 
 if TYPE_CHECKING:
     from swiftem.mixture.gaussian_model import GaussianMixtureModel
@@ -136,7 +135,7 @@ class BoundGaussians(BoundComponents):
         return kind.parameters(self.initial_weights(), means, covariances, factors)
 
     def _pooled(self) -> Any:
-        """Return the M-step of equal responsibilities: every covariance is that of all data."""
+        """Return the M-step of equal responsibilities: every covariance is the one of all data."""
         n_components, kind = self.model.n_components, self.kind
         s = np.zeros(self.size)
         parts = self.split(s)
@@ -157,23 +156,17 @@ class BoundGaussians(BoundComponents):
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
         """Return ``theta``, checked against model and data."""
-        like, kind = self.like(), self.kind
+        like = self.like()
         if type(theta) is not type(like):
             given = [part for part in like._fields if part != "precisions_cholesky"]
             raise TypeError(
                 f"{name} must be made by model.theta({'=, '.join(given)}=), got {type(theta).__name__}."
             )
-        weights, means = self.model.check_weights_and_means(theta.weights, theta.means, f"{name}.")
-        if means.shape[1] != self.d:
-            raise ValueError(
-                f"{name}.means must have as many columns as data, {self.d}, got {means.shape[1]}."
-            )
-        if not kind.is_estimated:
-            return type(theta)(weights, means)
-        checked = check_covariances(
-            f"{name}.covariances", theta.covariances, kind, self.model.n_components, self.d
-        )
-        return kind.parameters(weights, means, *checked)
+        columns = np.atleast_1d(theta.means).shape[-1]
+        if columns != self.d:
+            raise ValueError(f"{name}.means must have as many columns as data, {self.d}, got {columns}.")
+        covariances = theta.covariances if self.kind.is_estimated else None
+        return self.model.check_theta(theta.weights, theta.means, covariances, f"{name}.")
 
     def like(self) -> Any:
         """Return parameters with arrays of the right shapes."""

@@ -9,14 +9,14 @@ import numpy as np
 
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Rows, Theta
-from swiftem.mixture.bound_mixture import BoundMixture
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.compute.conditionals import blocks_of, conditionals, expected_rows, numbered
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.missing import CompletedGaussians
+from swiftem.mixture.model import BoundMixture
 from swiftem.mixture.rows import drawn_labels, two_dimensional
-from swiftem.mixture.theta import GaussianStatistics, GaussianTheta, ObservedStatistics
+from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
 __all__ = ["DEAD", "GaussianStarts", "MixtureStarts", "starts_of"]
 
@@ -87,7 +87,7 @@ class GaussianStarts:
         """Return the components without rows, of n; none if a prior keeps them."""
         return _dead(self.bound.unpack(s).weights * n, self.is_held)
 
-    def _moments(self, parts: GaussianStatistics | ObservedStatistics) -> tuple[Array, Array, Array]:
+    def _moments(self, parts: GaussianStatistics) -> tuple[Array, Array, Array]:
         """Return means minus the centre, covariances and rounding errors, also of components without rows."""
         bound = self.bound
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

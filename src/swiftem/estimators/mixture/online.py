@@ -17,7 +17,6 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.rows import has_missing
 from swiftem.mixture.starts import starts_of
 
 __all__ = ["OnlineMixture", "Reservoir"]
@@ -209,7 +208,7 @@ class OnlineMixture:
 
         ``step`` maps k = 1, 2, ..., the number of the batch, to γ; None for the rule of this class.
         """
-        if has_missing(source) and not self.model.has_holes:
+        if source.has_missing and not self.model.has_holes:
             return self._widened().add(source, theta, fit_rows, step)
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)

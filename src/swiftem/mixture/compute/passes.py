@@ -23,7 +23,6 @@ from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.parts import NONE, Part, chunks, parts, plain, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
-from swiftem.mixture.bound_mixture import BoundMixture
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import CHANNELS, CODES
 from swiftem.mixture.compute import codes_kernel as coded
@@ -31,6 +30,7 @@ from swiftem.mixture.compute import passes_kernel as dense
 from swiftem.mixture.compute.blocks_kernel import make_work, twin
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.compute.steps import mixture_loop
+from swiftem.mixture.model import BoundMixture
 from swiftem.mixture.rows import two_dimensional
 
 __all__ = ["PassesCompute"]

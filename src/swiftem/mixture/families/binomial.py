@@ -13,18 +13,17 @@ import numpy as np
 
 from swiftem.core.checks import check_int
 from swiftem.core.types import Array, Index, Rows
+from swiftem.mixture.families.bernoulli import Bernoulli
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Binomial"]
 
-LEAST = 1e-300
-"""A probability of zero is replaced by this one, whose logarithm is finite."""
 MOST = 1 << 53
 """Maximum number of trials: larger counts are not exact."""
 
 
 @dataclass(frozen=True)
-class Binomial(Family):
+class Binomial(Bernoulli):
     """Counts 0, 1, ..., ``trials``; ``params_["probabilities"]`` has shape (M, d).
 
     Parameters
@@ -46,6 +45,7 @@ class Binomial(Family):
     """
 
     name = "binomial"
+    learnt = ("trials",)
 
     trials: int | tuple[int, ...] | None = None
 
@@ -58,11 +58,6 @@ class Binomial(Family):
     def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
         """Zero and the number of trials."""
         return 0.0, np.inf if self.trials is None else np.array(self.trials, dtype=np.float64)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether trials are unknown."""
-        return self.trials is None
 
     def learn(self, columns: Columns) -> Family:
         """Set the trials of each column to its largest count."""
@@ -77,10 +72,6 @@ class Binomial(Family):
             raise ValueError(f"trials must be one number or one per column ({d}), got {len(self.trials)}.")
         return np.broadcast_to(np.array(self.trials, dtype=np.float64), (d,))
 
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the probabilities."""
-        return {"probabilities": (n_components, d)}
-
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts of successes."""
         trials = self._trials(y.shape[1])
@@ -94,14 +85,13 @@ class Binomial(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p − log(1 − p) and Σ N log(1 − p)."""
-        yes = params["probabilities"]
-        of_no = np.log(np.maximum(1.0 - yes, LEAST))
-        return np.log(np.maximum(yes, LEAST)) - of_no, of_no @ self._trials(yes.shape[1])
+        phi, _ = super().natural(params)
+        return phi, self._log_no(params) @ self._trials(phi.shape[1])
 
     def constants(self, params: Params) -> Array:
         """Return N log(1 − p)."""
-        of_no = np.log(np.maximum(1.0 - params["probabilities"], LEAST))
-        return np.asarray(of_no * self._trials(of_no.shape[1]))
+        log_no = self._log_no(params)
+        return np.asarray(log_no * self._trials(log_no.shape[1]))
 
     def expected(self, params: Params) -> Array:
         """Return N p."""
@@ -109,8 +99,7 @@ class Binomial(Family):
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means divided by the trials."""
-        yes = means / self._trials(means.shape[1])
-        return {"probabilities": yes} if ((yes >= 0) & (yes <= 1)).all() else None
+        return super().m_step(counts, means / self._trials(means.shape[1]))
 
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return counts of successes."""
@@ -124,9 +113,3 @@ class Binomial(Family):
 
         y, trials = y.astype(np.float64), self._trials(y.shape[1])
         return np.asarray(gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0))
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for invalid probabilities."""
-        yes = params["probabilities"]
-        if ((yes < 0) | (yes > 1)).any():
-            raise ValueError("probabilities must be from 0 to 1.")

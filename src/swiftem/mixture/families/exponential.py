@@ -23,7 +23,7 @@ class Exponential(Family):
     Parameters
     ----------
     scale : tuple of float, optional
-        Means of the columns, for starts; by default those of the data.
+        Means of the columns, for starts; by default from the data.
 
     Examples
     --------
@@ -38,13 +38,9 @@ class Exponential(Family):
 
     name = "exponential"
     bounds = (0.0, inf)
+    learnt = ("scale",)
 
     scale: tuple[float, ...] | None = field(default=None, repr=False)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether the scale is unknown."""
-        return self.scale is None
 
     def learn(self, columns: Columns) -> Family:
         """Set the scale from the data; raise ValueError for a column of zeros, which has no rate."""

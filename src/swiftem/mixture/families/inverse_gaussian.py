@@ -2,7 +2,7 @@ r"""Positive amounts: independent inverse Gaussian columns, each with a mean and
 
 log f(y) = ½ log λ − λ (y − μ)² / (2 μ² y) + log h(y), log h(y) = −½ log 2π − 1.5 log y.
 
-Statistics are those of y and 1 / y, about the mean a of the column, so that no digits cancel:
+Statistics are of y and 1 / y, about the mean a of the column, so that no digits cancel:
 t = (y − a) / a and u = (y − a)² / (a y), since y = a (1 + t) and 1 / y = (1 + u − t) / a. With ρ = μ / a,
 
 (y − μ)² / (μ² y) = ((1 − 1/ρ)² + (1/ρ² − 1) t + u) / a.
@@ -26,7 +26,7 @@ ROUNDING = 1e-12
 """A ratio μ / λ that is negative by less than this part of its two terms is zero."""
 
 LARGEST_U = 1e200
-"""Largest u: those of smaller amounts have no finite squares."""
+"""Largest u, as smaller amounts have one without a finite square."""
 LARGEST = 1e30
 """Largest λ / μ."""
 
@@ -42,7 +42,7 @@ class InverseGaussian(Amounts):
     floor : float
         Smallest 1 / shape, relative to variance / mean³ of the column in all data.
     scale, variation : tuple of float, optional
-        Mean and squared coefficient of variation of each column; by default those of the data.
+        Mean and squared coefficient of variation of each column; by default from the data.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 r"""Positive amounts whose logarithms are normal, with a mean and a variance for each component and column.
 
-T(y), φ and c are those of the normal family for x = log y, and h(y) = Π_j 1 / y_j. M-step: mean and variance
+T(y), φ and c are as in the normal family for x = log y, and h(y) = Π_j 1 / y_j. M-step: mean and variance
 of x. Centre and scale of x are those that log-normal columns with the mean and variance of the data have.
 """
 
@@ -32,7 +32,7 @@ class LogNormal(Gaussian):
     covariance : {"diag", "spherical"}
         One variance per column, or one for all columns of the family; ``variances`` then has shape (M,).
     floor : float
-        Smallest variance of a logarithm, relative to that of the column in all data.
+        Smallest variance of a logarithm, relative to its variance in all data.
     centre, scale : tuple of float, optional
         Of the logarithms; by default from mean and variance of the data.
 

@@ -1,15 +1,15 @@
 r"""Families whose rows have missing cells.
 
 Cells are missing at random: whether a cell is missing may depend on what was observed, not on its value. The
-likelihood of a row is then that of its observed cells. With independent columns and o_j = 1 for an observed
-cell, else 0,
+likelihood of a row is then the one of its observed cells. With independent columns and o_j = 1 for an
+observed cell, else 0,
 
 .. math:: \log f(y_{obs}; \theta_m)
    = \sum_j o_j \big( \langle T_j(y_j), \phi_j(\theta_m) \rangle + c_j(\theta_m) + \log h_j(y_j) \big),
 
 again an exponential family: its features are (o_j T_j(y_j), o_j), its natural parameters (φ_j, c_j), and its
 constant is zero. The statistics thus have the mass of the observed cells, Σ_i r_im o_ij, and the M-step is
-that of the complete family for the means over observed cells,
+the one of the complete family for the means over observed cells,
 
 .. math:: \bar T_{mj} = \sum_i r_{im} o_{ij} T_j(y_{ij}) \Big/ \sum_i r_{im} o_{ij}.
 
@@ -129,13 +129,13 @@ class Observed(Family):
         if self.is_coded:
             return y[:, :0]
         filled, seen = self._filled(y)
-        found = self.family.features(filled)
-        k, d = found.shape[1] // y.shape[1], y.shape[1]
-        made = np.empty((len(y), (k + 1) * d), dtype=found.dtype if found.dtype.kind == "f" else np.float64)
-        for part in range(k):
-            np.multiply(found[:, part * d : (part + 1) * d], seen, out=made[:, part * d : (part + 1) * d])
-        made[:, k * d :] = seen
-        return made
+        features = self.family.features(filled)
+        b, d = y.shape
+        dtype = features.dtype if features.dtype.kind == "f" else np.float64
+        made = np.empty((b, self.family.kinds + 1, d), dtype=dtype)
+        np.multiply(features.reshape(b, -1, d), seen[:, None], out=made[:, :-1])
+        made[:, -1] = seen
+        return made.reshape(b, -1)
 
     @property
     def n_codes(self) -> int:
@@ -143,7 +143,7 @@ class Observed(Family):
         return self.family.n_codes + 1 if self.is_coded else 0
 
     def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
-        """Return which indicators are one; the last one is that of missing cells."""
+        """Return which indicators are one; the last one belongs to missing cells."""
         if not self.is_coded:
             return super().codes(y, first)
         filled, seen = self._filled(y)
@@ -268,7 +268,7 @@ class ObservedT(Observed):
         if not ((mass > 0.0).all() and (size > 0.0).all()):
             return None
         m = total / size
-        return self.family.of_diagonal(m, (squares - total * m) / mass, last[:, 0])
+        return self.family.solve(m, (squares - total * m) / mass, last[:, 0])
 
     def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with random values in missing cells, which share u with the observed ones."""
