@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -118,10 +119,10 @@ class BoundComponents(BoundModel):
         """M: the first M entries of a row are responsibilities."""
         return self.n_components
 
-    @property
-    @abstractmethod
+    @cached_property
     def size(self) -> int:  # type: ignore[override]
         """q, the length of the statistics."""
+        return int(self.model.size(self.d))
 
     @property
     def row_length(self) -> int:  # type: ignore[override]

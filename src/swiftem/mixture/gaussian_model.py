@@ -180,13 +180,16 @@ class GaussianMixtureModel(Model):
         GaussianMixtureTheta or GaussianTheta
             The latter if there are covariances.
         """
-        if weights is None:
-            weights = self.known_weights or np.full(self.n_components, 1.0 / self.n_components)
-        kind = self.kind
-        if (covariances is None) == kind.is_estimated:
-            what = "given" if kind.is_estimated else "left out"
+        is_estimated = self.kind.is_estimated
+        if (covariances is None) == is_estimated:
+            what = "given" if is_estimated else "left out"
             raise ValueError(f"covariances must be {what} for covariance={self.covariance!r}.")
+        weights = self.initial_weights() if weights is None else weights
         return self.check_theta(weights, means, covariances)
+
+    def initial_weights(self) -> Array:
+        """Return the known weights, or equal ones."""
+        return np.array(self.known_weights or np.full(self.n_components, 1.0 / self.n_components))
 
     def check_theta(
         self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike | None, prefix: str = ""

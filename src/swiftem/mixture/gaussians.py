@@ -36,18 +36,18 @@ def check_covariances(
     name: str, covariances: ArrayLike, kind: Covariance, n_components: int, d: int
 ) -> tuple[Array, Array]:
     """Return covariances and their ``precisions_cholesky``; errors use ``name``."""
-    found = as_floats(name, covariances, shape=kind.shape(n_components, d)).copy()
+    checked = as_floats(name, covariances, shape=kind.shape(n_components, d)).copy()
     if kind.has_matrices:
-        size = np.sqrt(np.abs(np.diagonal(found, axis1=-2, axis2=-1)))
+        size = np.sqrt(np.abs(np.diagonal(checked, axis1=-2, axis2=-1)))
         allowed = 1e-8 * size[..., :, None] * size[..., None, :]
-        if (np.abs(found - np.swapaxes(found, -1, -2)) > allowed).any():
+        if (np.abs(checked - np.swapaxes(checked, -1, -2)) > allowed).any():
             raise ValueError(f"{name} must be symmetric.")
-    factors = kind.factor(found)
+    factors = kind.factor(checked)
     if factors is None:
         raise ValueError(f"{name} must be positive{' definite' if kind.has_matrices else ''}.")
     if np.abs(factors).max() > LARGEST:  # their squares are the precisions
         raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: use another unit.")
-    return found, factors
+    return checked, factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +97,6 @@ class BoundGaussians(BoundComponents):
         """Write the entries of T(y) after y."""
         self.kind.write_squares(samples, out)
 
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        """Length of the statistics."""
-        return self.kind.size(self.model.n_components, self.d)
-
     @cached_property
     def column_variances(self) -> Array:
         """Variances of the observed cells of the columns, (d,)."""
@@ -111,20 +106,16 @@ class BoundGaussians(BoundComponents):
         """Return rows (b, d) with the mean of their column in missing cells."""
         return np.where(np.isnan(y), self.centre.astype(y.dtype), y) if self.model.has_holes else y
 
-    def initial_weights(self) -> Array:
-        """Return the known weights, or equal ones."""
-        n_components = self.model.n_components
-        return np.array(self.model.known_weights or np.full(n_components, 1.0 / n_components))
-
     def initial_theta(self, rng: np.random.Generator) -> Theta:
         """Return equal (or known) weights, M distinct rows as means, and the covariance of all data."""
         n_components, d, kind = self.model.n_components, self.d, self.kind
+        weights = self.model.initial_weights()
         means = self.filled(different_rows(self.source, n_components, d, rng))
         if not kind.is_estimated:
             covariances = kind.diagonal(np.ones(d), n_components)
-            return kind.parameters(self.initial_weights(), means, covariances, covariances)
+            return kind.parameters(weights, means, covariances, covariances)
         if not self.model.has_holes:
-            return self._pooled()._replace(weights=self.initial_weights(), means=means)
+            return self._pooled()._replace(weights=weights, means=means)
         covariances = kind.diagonal(self.column_variances + self.model.reg_covar, n_components)
         factors = kind.factor(covariances)
         if factors is None:
@@ -132,7 +123,7 @@ class BoundGaussians(BoundComponents):
                 f"data must have columns that vary for covariance={kind.name!r}: leave out columns that "
                 "are constant, or give reg_covar or a prior."
             )
-        return kind.parameters(self.initial_weights(), means, covariances, factors)
+        return kind.parameters(weights, means, covariances, factors)
 
     def _pooled(self) -> Any:
         """Return the M-step of equal responsibilities: every covariance is the one of all data."""
@@ -192,13 +183,13 @@ class BoundGaussians(BoundComponents):
         # A mean far from all samples has a constant of −∞.
         with np.errstate(over="ignore", invalid="ignore"):
             means = theta.means - self.centre
-            found = self.kind.coefficients(theta.weights, means, self.kind.factors_of(theta))
-        if not np.isfinite(found.phi).all() or np.isnan(found.constant).any():
+            coefficients = self.kind.coefficients(theta.weights, means, self.kind.factors_of(theta))
+        if not np.isfinite(coefficients.phi).all() or np.isnan(coefficients.constant).any():
             raise ValueError(
                 "data must have a spread whose inverse square is finite in every component: scale the "
                 "columns, or give reg_covar or a prior."
             )
-        return found
+        return coefficients
 
     def log_densities(self, batch: Batch, theta: Theta) -> Array:
         """Return log g_m(y), (b, M)."""
@@ -233,7 +224,8 @@ class BoundGaussians(BoundComponents):
         if factors is None:
             return None
         weights = parts.weights + self.epsilon
-        weights = weights / weights.sum() if self.model.known_weights is None else self.initial_weights()
+        known = self.model.known_weights
+        weights = weights / weights.sum() if known is None else np.array(known)
         return self.kind.parameters(weights, means + self.centre, covariances, factors)
 
     def penalty(self, theta: Theta) -> float:

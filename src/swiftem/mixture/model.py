@@ -209,10 +209,6 @@ class MixtureModel(Model):
         sums = s[self.n_components :].reshape(self.n_components, -1)
         return np.concatenate([counts, widened(self.kind, counts, sums).ravel()]), mean
 
-    def middle(self, source: Source) -> Array:
-        """Return the mean of the features of some rows, (p,)."""
-        return moments_of(self.kind, source, is_part=True)[0]
-
     def bind_units(self, units: UnitSource) -> BoundMixture:
         """Return the model about the mean features of all rows, with a sample of them for starts."""
         check_units(units)
@@ -273,16 +269,10 @@ class BoundMixture(BoundComponents):
         """Features as given, with codes, or with the family's own channels."""
         return CHANNELS if self.family.channels else CODES if self.family.n_codes else LINEAR
 
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        """Length of the statistics."""
-        return self.n_components * (1 + len(self.mean))
-
     def like(self) -> MixtureTheta:
         """Return arrays of the parameters' shapes."""
-        return MixtureTheta(
-            np.empty(self.n_components), _empty(self.family.shapes(self.n_components, self.d))
-        )
+        shapes = self.family.shapes(self.n_components, self.d)
+        return MixtureTheta(np.empty(self.n_components), _empty(shapes))
 
     @property
     def row_length(self) -> int:  # type: ignore[override]
@@ -307,8 +297,8 @@ class BoundMixture(BoundComponents):
         k = len(rows)
         batch = Batch(rows, np.ones(k), np.arange(k))
         alone = self.start_rows(np.eye(k, self.n_components))
-        found = self.unpack(self.statistics(batch, alone, batch.weight)).sums[:k]
-        return np.asarray(0.5 * (found + self.mean))
+        features = self.split(self.statistics(batch, alone, batch.weight)).sums[:k]
+        return 0.5 * (features + self.mean)
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> MixtureTheta:
         """Return ``theta``, checked against model and data."""
@@ -318,8 +308,7 @@ class BoundMixture(BoundComponents):
                 f"{name} must be made by model.theta(weights=, {'=, '.join(names)}=), "
                 f"got {type(theta).__name__}."
             )
-        found: MixtureTheta = self.model.check_theta(theta.weights, theta.params, self.d, f"{name}.")
-        return found
+        return self.model.check_theta(theta.weights, theta.params, self.d, f"{name}.")
 
     def features(self, y: Rows) -> Rows:
         """Return T(y)."""
@@ -371,18 +360,15 @@ class BoundMixture(BoundComponents):
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the samples' statistics, flat."""
-        family, y, weighted = self.family, two_dimensional(batch.y), rows * weight[:, None]
-        n_components, features, first = self.n_components, family.features(y), 0
-        sums = []
-        for channel, width in enumerate(family.widths(self.d)):
-            of_channel = weighted[:, channel * n_components : (channel + 1) * n_components]
-            sums.append(of_channel.T @ features[:, first : first + width])
-            first += width
+        family, y = self.family, two_dimensional(batch.y)
+        channels = np.split(rows * weight[:, None], 1 + len(family.channels), axis=1)
+        features = np.split(family.features(y), np.cumsum(family.widths(self.d))[:-1], axis=1)
+        sums = [channel.T @ part for channel, part in zip(channels, features, strict=True)]
         if family.n_codes:
-            table = np.zeros((family.n_codes, n_components))
-            np.add.at(table, family.codes(y), weighted[:, None, :n_components])
+            table = np.zeros((family.n_codes, self.n_components))
+            np.add.at(table, family.codes(y), channels[0][:, None])
             sums.append(table.T)
-        return np.concatenate([weighted[:, :n_components].sum(axis=0), np.hstack(sums).ravel()])
+        return np.concatenate([channels[0].sum(axis=0), np.hstack(sums).ravel()])
 
     def solve(self, s: Array) -> MixtureTheta | None:
         """Return the M-step of ``s``, or None outside the domain."""
@@ -439,7 +425,7 @@ def _unit_middle(model: MixtureModel, unit: Any, weight: Any, where: Place) -> A
     """Return the mean features of a unit."""
     source = read_unit(unit, weight, where)
     assert source is not None, "units without rows were left out"
-    return model.middle(source)
+    return moments_of(model.kind, source, is_part=True)[0]
 
 
 def _empty(shapes: Mapping[str, Any]) -> Params:

@@ -95,11 +95,11 @@ def different_rows(source: Source, count: int, d: int, rng: np.random.Generator)
     rows = rng.choice(source.n, count, replace=False)
     if source.access == "random":
         return two_dimensional(source.take(rows).y).astype(np.float64)
-    found = np.empty((count, d))
+    chosen = np.empty((count, d))
     for batch in source.blocks(BLOCK):
         here = np.flatnonzero((rows >= batch.index[0]) & (rows <= batch.index[-1]))
-        found[here] = two_dimensional(batch.y)[rows[here] - batch.index[0]]
-    return found
+        chosen[here] = two_dimensional(batch.y)[rows[here] - batch.index[0]]
+    return chosen
 
 
 def may_have_missing(source: Source) -> bool:
@@ -141,12 +141,12 @@ def mean_row(source: Source) -> Array:
     >>> mean_row(ArraySource([[1.0, 2.0], [3.0, 6.0]], sample_weight=[3.0, 1.0]))
     array([1.5, 3. ])
     """
-    found = source.facts
-    if "mean" in found:
-        return np.array(found["mean"])
+    facts = source.facts
+    if "mean" in facts:
+        return np.array(facts["mean"])
     if isinstance(source, TensorSource):
-        found["mean"] = source.mean_row()
-        return np.array(found["mean"])
+        facts["mean"] = source.mean_row()
+        return np.array(facts["mean"])
     origin: Array | None = None
     total = np.zeros(1)
     for batch in source.blocks(BLOCK):
@@ -158,8 +158,8 @@ def mean_row(source: Source) -> Array:
         # In one memory order, as sums depend on it in rounding.
         total = total + batch.weight @ np.subtract(y, origin, order="C")
     assert origin is not None, "a source has at least one sample"
-    found["mean"] = origin + total / source.total_weight
-    return np.array(found["mean"])
+    facts["mean"] = origin + total / source.total_weight
+    return np.array(facts["mean"])
 
 
 def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
@@ -242,9 +242,9 @@ def _codes_in(values: Rows) -> Rows:
 def _either(one: Rows, other: Rows) -> Rows:
     """Return the codes in one or the other of two boolean arrays, whose lengths may differ."""
     shorter, longer = sorted((one, other), key=len)
-    found = longer.copy()
-    found[: len(shorter)] |= shorter
-    return found
+    both = longer.copy()
+    both[: len(shorter)] |= shorter
+    return both
 
 
 def _summary_of_unit(coded: Sequence[int], unit: Any, weight: Any, where: Place) -> tuple[Columns, Array]:

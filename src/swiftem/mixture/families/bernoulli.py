@@ -46,18 +46,14 @@ class Bernoulli(Family):
         if bad.any():
             raise ValueError(f"must be 0 or 1, got {y[bad][0]:g}")
 
-    def _log_no(self, params: Params) -> Array:
-        """Return log(1 − p)."""
-        return np.asarray(np.log(np.maximum(1.0 - params["probabilities"], LEAST)))
-
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p − log(1 − p) and Σ log(1 − p)."""
-        log_no = self._log_no(params)
+        log_no = self.constants(params)
         return np.log(np.maximum(params["probabilities"], LEAST)) - log_no, log_no.sum(axis=1)
 
     def constants(self, params: Params) -> Array:
         """Return log(1 − p)."""
-        return self._log_no(params)
+        return np.asarray(np.log(np.maximum(1.0 - params["probabilities"], LEAST)))
 
     def expected(self, params: Params) -> Array:
         """Return the probabilities."""

@@ -13,17 +13,18 @@ import numpy as np
 
 from swiftem.core.checks import check_int
 from swiftem.core.types import Array, Index, Rows
-from swiftem.mixture.families.bernoulli import Bernoulli
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Binomial"]
 
+LEAST = 1e-300
+"""A probability of zero is replaced by this one, whose logarithm is finite."""
 MOST = 1 << 53
 """Maximum number of trials: larger counts are not exact."""
 
 
 @dataclass(frozen=True)
-class Binomial(Bernoulli):
+class Binomial(Family):
     """Counts 0, 1, ..., ``trials``; ``params_["probabilities"]`` has shape (M, d).
 
     Parameters
@@ -72,6 +73,10 @@ class Binomial(Bernoulli):
             raise ValueError(f"trials must be one number or one per column ({d}), got {len(self.trials)}.")
         return np.broadcast_to(np.array(self.trials, dtype=np.float64), (d,))
 
+    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of the probabilities."""
+        return {"probabilities": (n_components, d)}
+
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts of successes."""
         trials = self._trials(y.shape[1])
@@ -85,12 +90,13 @@ class Binomial(Bernoulli):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p − log(1 − p) and Σ N log(1 − p)."""
-        phi, _ = super().natural(params)
-        return phi, self._log_no(params) @ self._trials(phi.shape[1])
+        yes = params["probabilities"]
+        log_no = np.log(np.maximum(1.0 - yes, LEAST))
+        return np.log(np.maximum(yes, LEAST)) - log_no, log_no @ self._trials(yes.shape[1])
 
     def constants(self, params: Params) -> Array:
         """Return N log(1 − p)."""
-        log_no = self._log_no(params)
+        log_no = np.log(np.maximum(1.0 - params["probabilities"], LEAST))
         return np.asarray(log_no * self._trials(log_no.shape[1]))
 
     def expected(self, params: Params) -> Array:
@@ -99,7 +105,8 @@ class Binomial(Bernoulli):
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means divided by the trials."""
-        return super().m_step(counts, means / self._trials(means.shape[1]))
+        yes = means / self._trials(means.shape[1])
+        return {"probabilities": yes} if ((yes >= 0) & (yes <= 1)).all() else None
 
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return counts of successes."""
@@ -113,3 +120,9 @@ class Binomial(Bernoulli):
 
         y, trials = y.astype(np.float64), self._trials(y.shape[1])
         return np.asarray(gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0))
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError for invalid probabilities."""
+        yes = params["probabilities"]
+        if ((yes < 0) | (yes > 1)).any():
+            raise ValueError("probabilities must be from 0 to 1.")

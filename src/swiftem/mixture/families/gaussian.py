@@ -95,7 +95,7 @@ class Gaussian(Standardised):
         if self.covariance not in ("diag", "spherical"):
             raise ValueError(
                 f"covariance must be 'diag' or 'spherical' in a family of columns, got {self.covariance!r}: "
-                "use swiftem.GaussianMixture for full and tied covariances."
+                "full and tied covariances are in swiftem.GaussianMixture."
             )
         check_real("floor", self.floor, minimum=0.0)
 

@@ -83,10 +83,6 @@ class Observed(Family):
         """Let the family learn from more rows."""
         return replace(self, family=self.family.streamed(columns))
 
-    def level_codes(self) -> list[tuple[int, ...]]:
-        """Return the codes of the levels."""
-        return self.family.level_codes()
-
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the family's parameters."""
         return self.family.shapes(n_components, d)
@@ -147,24 +143,20 @@ class Observed(Family):
         if not self.is_coded:
             return super().codes(y, first)
         filled, seen = self._filled(y)
-        try:
-            found = self.family.codes(filled, first)
-        except ValueError:
-            self.valid(y, first)
-            raise
-        np.copyto(found, np.int32(self.n_codes - 1), where=~seen)
-        return found
+        codes = self.family.codes(filled, first)
+        np.copyto(codes, np.int32(self.n_codes - 1), where=~seen)
+        return codes
 
     def for_start(self, y: Rows) -> Rows:
         """Return the family's rows for k-means; missing cells are at the mean of their column."""
         if self.is_coded:
             return projected(self.codes(y), self.family.n_codes)
         filled, seen = self._filled(y)
-        found = np.array(self.family.for_start(filled))
-        total = np.sum(found, axis=0, where=seen, dtype=np.float64)
+        rows = np.array(self.family.for_start(filled))
+        total = np.sum(rows, axis=0, where=seen, dtype=np.float64)
         mean = total / np.maximum(seen.sum(axis=0), 1)
-        np.copyto(found, mean.astype(found.dtype), where=~seen)
-        return found
+        np.copyto(rows, mean.astype(rows.dtype), where=~seen)
+        return rows
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ and c of each column, (M, p + d), and zeros; φ and a zero for codes."""
@@ -176,12 +168,12 @@ class Observed(Family):
     def log_bases(self, y: Rows) -> Array | None:
         """Return log h of the observed cells, (b, d), zero for the others."""
         filled, seen = self._filled(y)
-        found = self.family.log_bases(filled)
-        if found is None and self.family.log_base(filled) is not None:
+        log_h = self.family.log_bases(filled)
+        if log_h is None and self.family.log_base(filled) is not None:
             raise ValueError(
                 f"family {self.name!r} must define log_bases(y), log h of each column, if cells are missing."
             )
-        return None if found is None else np.where(seen, found, 0.0)
+        return None if log_h is None else np.where(seen, log_h, 0.0)
 
     def clipped(self, counts: Array, sums: Array) -> Array:
         """Return sums of features within their bounds, and masses of observed cells from 0 to ``counts``."""
@@ -232,10 +224,9 @@ class ObservedT(Observed):
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ of the features, and c."""
         phi, constant = self.family.natural(params)
-        (m, a), d = self.family.matrices(params), params["means"].shape[1]
+        m, a = self.family.matrices(params)
         own = -0.5 * np.log(2.0 * np.pi * params["scales"])
         wide = np.concatenate([own, -0.5 * m * m / a, phi[:, 1:]], axis=1)
-        assert wide.shape[1] == 4 * d + 1
         return wide, constant - own.sum(axis=1)
 
     def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
@@ -318,10 +309,10 @@ def widened(family: Family, counts: Array, sums: Array) -> Array:
     if isinstance(family, Blocks):
         before = complete(family)
         assert isinstance(before, Blocks)
-        found = np.empty((len(sums), sum(map(len, family.places))))
+        wide = np.empty((len(sums), sum(map(len, family.places))))
         for part, old, new in zip(family.families, before.places, family.places, strict=True):
-            found[:, new] = widened(part, counts, sums[:, old])
-        return found
+            wide[:, new] = widened(part, counts, sums[:, old])
+        return wide
     if not isinstance(family, Observed):
         return sums
     if isinstance(family, ObservedT):
