@@ -259,7 +259,7 @@ for _name, _options in {
 
 QUICK = {
     "run unit em": {"Iterate", "State", "NoState", "GaussianMixtureTheta"},
-    "run records": {"GaussianMixtureStatistics"},
+    "run records": {"MixtureStatistics"},
     "run full squarem": {"AcceleratedState", "SquaremState", "GaussianTheta"},
     "run poisson anderson": {"AndersonState", "MixtureTheta"},
     "run unit averaged": {"Averages"},

@@ -12,6 +12,7 @@ from sklearn.base import clone
 import swiftem
 from swiftem import RegressionMixture
 from swiftem.data import ArraySource
+from swiftem.mixture.starts import starts_of
 
 matplotlib.use("Agg")
 ATTRIBUTES = ("weights_", "coef_", "intercept_", "variances_", "lower_bounds_", "n_iter_", "method_")
@@ -110,7 +111,8 @@ def test_rows_drawn_again_have_the_moments_of_the_data():
     mixture = found._mixture
     bound, theta = mixture._bind(swiftem.data.ArraySource(np.zeros((1, 3)))), mixture._theta()
     rng = np.random.default_rng(0)
-    drawn = bound.redraw(theta, mixture._past.s, rng.choice(2, 20_000, p=theta.weights), rng)
+    labels = rng.choice(2, 20_000, p=theta.weights)
+    drawn = starts_of(bound).draw(theta, labels, rng, mixture._past.s)
     rows = np.column_stack([X, y])
     assert np.allclose(drawn.mean(axis=0), rows.mean(axis=0), rtol=0.05)
     assert np.allclose(np.cov(drawn.T), np.cov(rows.T), rtol=0.1, atol=0.8)

@@ -9,8 +9,7 @@ from swiftem import methods, models
 from swiftem.data import ArraySource
 from swiftem.families import read_family
 from swiftem.mixture.families.binomial import Binomial
-from swiftem.mixture.families.gamma import Gamma
-from swiftem.mixture.families.shape_equation import solve_shape
+from swiftem.mixture.families.gamma import Gamma, solve_shape
 from swiftem.mixture.families.von_mises_fisher import (
     VonMisesFisher,
     bessel_ratio,

@@ -14,6 +14,9 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 """Sample indices."""
 
+Rows = NDArray[Any]
+"""Rows of data, or of numbers made of them, of any type."""
+
 Theta = Any
 """Parameters: a NamedTuple of arrays, one type per model."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.compute import Compute, Placement, Technology, choose
 from swiftem.core.model import BoundModel
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Theta
+from swiftem.core.types import Array, Rows, Theta
 from swiftem.mixture.compute import MIXTURE
 
 __all__ = ["BoundComponents", "Coefficients"]
@@ -23,7 +24,7 @@ class Coefficients(NamedTuple):
     Attributes
     ----------
     phi : ndarray, shape (p, M)
-        Coefficients of T(y) without its first entry, 1. For Gaussians those of y, then those of the squares;
+        Coefficients of T(y) without its first entry, 1. For Gaussians first of y, then of the squares;
         "tied" omits the squares, which are common to all components.
     constant : ndarray, shape (M,)
         Coefficients of 1, log ω included.
@@ -53,23 +54,31 @@ class Coefficients(NamedTuple):
         return cls(np.ascontiguousarray(phi.T), constant, np.zeros_like(phi), constant, *none)
 
 
+@dataclass(frozen=True, eq=False)
 class BoundComponents(BoundModel):
     """A mixture for its data. Its statistics begin with the means of r_m, and their M-step gives θ.
 
     Attributes
     ----------
-    model : Model
+    model : GaussianMixtureModel or MixtureModel
         With ``n_components``, and ``in_counts``: whether a prior depends on the total weight.
     source : Source
         The data.
+    d : int
+        Number of columns of the data.
     centre : ndarray, shape (p,)
         Subtracted from the features before their statistics are computed, unless ``origin`` replaces it.
+    epsilon : float
+        Penalty on the weights, for means of samples.
     """
 
     technologies: ClassVar[tuple[Technology, ...]] = MIXTURE
     model: Any
     source: Source
+    d: int
     centre: Array
+    epsilon: float
+    _solved: dict[str, tuple[Array, Theta] | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
     @abstractmethod
@@ -106,19 +115,14 @@ class BoundComponents(BoundModel):
         return int(self.model.n_components)
 
     @property
-    @abstractmethod
-    def d(self) -> int:
-        """Number of columns of the data."""
-
-    @property
     def n_classes(self) -> int:  # type: ignore[override]
         """M: the first M entries of a row are responsibilities."""
         return self.n_components
 
-    @property
-    @abstractmethod
+    @cached_property
     def size(self) -> int:  # type: ignore[override]
         """q, the length of the statistics."""
+        return int(self.model.size(self.d))
 
     @property
     def row_length(self) -> int:  # type: ignore[override]
@@ -135,58 +139,57 @@ class BoundComponents(BoundModel):
         """Return the E-steps in the first technology that can be used."""
         return choose(self.technologies, self, source, placement)
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return the input of compiled code for rows (b, d), (b, p)."""
         return y
 
-    def log_base(self, y: NDArray[Any], first: int) -> Array | None:
+    def log_base(self, y: Rows, first: int) -> Array | None:
         """Return the part (b,) of the log-likelihood without θ; ``first`` is the index of the first row."""
         return None
 
     @abstractmethod
-    def coefficients(self, theta: Any) -> Any:
+    def coefficients(self, theta: Theta) -> Any:
         """Return φ(θ) as E-steps need it."""
 
     @abstractmethod
-    def initial_theta(self, rng: np.random.Generator) -> Theta:
-        """Return random initial parameters."""
-
-    @abstractmethod
-    def like(self) -> Any:
+    def like(self) -> Theta:
         """Return parameters with arrays of the right shapes."""
 
     @abstractmethod
-    def check_theta(self, theta: Any, name: str = "theta0") -> Theta:
-        """Return ``theta``, checked against model and data."""
-
-    @abstractmethod
-    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
-        """Return the weighted sum of the samples' statistics, flat."""
-
-    @abstractmethod
-    def log_densities(self, batch: Batch, theta: Any) -> Array:
+    def log_densities(self, batch: Batch, theta: Theta) -> Array:
         """Return the log-densities of the samples under each component, (b, M)."""
 
     @abstractmethod
-    def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
-        """E-step: rows (b, R), the first M of them responsibilities, and log-likelihood (b,)."""
+    def split(self, s: Array) -> Any:
+        """Return named views of statistics; ``weights`` (M,) and ``sums`` are the first."""
 
     @abstractmethod
-    def in_domain(self, s: Array) -> bool:
-        """Return whether the M-step exists at ``s``."""
+    def solve(self, s: Array) -> Theta | None:
+        """Return the M-step of ``s``, or None outside the domain."""
 
-    @abstractmethod
-    def m_step(self, s: Array) -> Any:
-        """Return θ̄(s)."""
-
-    @abstractmethod
-    def penalty(self, theta: Any) -> float:
-        """Return Pen(θ)."""
-
-    @abstractmethod
     def unpack(self, s: Array) -> Any:
-        """Return named views of the flat statistics; ``weights`` (M,) and ``sums`` are the first."""
+        """Return named views of flat statistics."""
+        if np.shape(s) != (self.size,):
+            raise ValueError(f"s must have shape ({self.size},), got {np.shape(s)}.")
+        return self.split(s)
 
-    @abstractmethod
-    def unit_factors(self, s: Array) -> Array:
-        """Return factors that make each statistic free of units."""
+    def in_domain(self, s: Array) -> bool:
+        """Return whether the M-step exists; its result is cached for :meth:`m_step`."""
+        theta = self.solve(s)
+        self._solved["last"] = None if theta is None else (s.copy(), theta)
+        return theta is not None
+
+    def m_step(self, s: Array) -> Theta:
+        r"""Return :math:`\bar\theta(s)`, equation (mstep), in the coordinates of the data."""
+        last = self._solved.pop("last", None)
+        theta = last[1] if last is not None and np.array_equal(last[0], s) else self.solve(s)
+        if theta is None:
+            raise ValueError("s must lie in the model's domain, where the M-step exists.")
+        return theta
+
+    def penalty(self, theta: Theta) -> float:
+        """Return −ε Σ log ω_m."""
+        if self.epsilon == 0.0:
+            return 0.0
+        with np.errstate(divide="ignore"):
+            return -self.epsilon * float(np.log(theta.weights).sum())

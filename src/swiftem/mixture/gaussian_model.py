@@ -24,9 +24,8 @@ from swiftem.data.units.source import UnitSource
 from swiftem.mixture.covariance import COVARIANCES, Covariance
 from swiftem.mixture.gaussians import BoundGaussians, check_covariances
 from swiftem.mixture.missing import OBSERVED, CompletedGaussians
-from swiftem.mixture.moments import columns_of
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
-from swiftem.mixture.rows import LARGEST, check_rows, check_units, has_missing, may_have_missing, mean_row
+from swiftem.mixture.rows import LARGEST, check_rows, check_units, columns_of, may_have_missing, mean_row
 from swiftem.mixture.theta import GaussianTheta
 
 __all__ = ["GaussianMixtureModel"]
@@ -40,8 +39,8 @@ class GaussianMixtureModel(Model):
     \log \omega_m`. The statistics have all M components; the paper omits the last, which is one minus the
     others.
 
-    With the other kinds the penalty is :math:`-\epsilon \sum_m \log \omega_m` plus that of the prior, if
-    there is one; data are centred internally, and parameters are in the coordinates of the data.
+    With the other kinds the penalty is :math:`-\epsilon \sum_m \log \omega_m` plus the penalty of the prior,
+    if there is one; data are centred internally, and parameters are in the coordinates of the data.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class GaussianMixtureModel(Model):
         Whether NaN is an error, or a cell that is missing at random
         (:mod:`swiftem.mixture.missing`); not for "unit".
     has_holes : bool
-        Whether the statistics are those of rows with missing cells; :meth:`bind` sets it if there are any.
+        Whether the statistics are for rows with missing cells; :meth:`bind` sets it if there are any.
 
     Examples
     --------
@@ -156,7 +155,7 @@ class GaussianMixtureModel(Model):
         return replace(self, has_holes=True)
 
     def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
-        """Return statistics and centre of complete rows as those of this model, which has holes."""
+        """Return statistics and centre of complete rows in the form of this model, which has holes."""
         if self.covariance not in OBSERVED or not len(s):
             return s, centre
         parts = COVARIANCES[self.covariance].split(s, self.n_components, len(centre))
@@ -181,22 +180,21 @@ class GaussianMixtureModel(Model):
         GaussianMixtureTheta or GaussianTheta
             The latter if there are covariances.
         """
-        if weights is None:
-            weights = self.known_weights or np.full(self.n_components, 1.0 / self.n_components)
-        w, mu = self.check_weights_and_means(weights, means)
-        kind = self.kind
-        if (covariances is None) == kind.is_estimated:
-            what = "given" if kind.is_estimated else "left out"
+        is_estimated = self.kind.is_estimated
+        if (covariances is None) == is_estimated:
+            what = "given" if is_estimated else "left out"
             raise ValueError(f"covariances must be {what} for covariance={self.covariance!r}.")
-        if covariances is None:
-            covariances = kind.diagonal(np.ones(mu.shape[1]), self.n_components)
-        checked = check_covariances("covariances", covariances, kind, self.n_components, mu.shape[1])
-        return kind.parameters(w, mu, *checked)
+        weights = self.initial_weights() if weights is None else weights
+        return self.check_theta(weights, means, covariances)
 
-    def check_weights_and_means(
-        self, weights: ArrayLike, means: ArrayLike, prefix: str = ""
-    ) -> tuple[Array, Array]:
-        """Return copies of the parameters; errors use their names with ``prefix``."""
+    def initial_weights(self) -> Array:
+        """Return the known weights, or equal ones."""
+        return np.array(self.known_weights or np.full(self.n_components, 1.0 / self.n_components))
+
+    def check_theta(
+        self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike | None, prefix: str = ""
+    ) -> Theta:
+        """Return parameters in new arrays; errors use their names with ``prefix``."""
         w = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
         check_simplex(f"{prefix}weights", w)
         if self.known_weights is not None:
@@ -205,12 +203,19 @@ class GaussianMixtureModel(Model):
                     f"{prefix}weights must be the known ones, {self.known_weights}, got {tuple(w.tolist())}."
                 )
             w = np.array(self.known_weights)
-        return w, as_floats(f"{prefix}means", means, shape=(self.n_components, None)).copy()
+        mu = as_floats(f"{prefix}means", means, shape=(self.n_components, None)).copy()
+        d, kind = mu.shape[1], self.kind
+        if covariances is None:
+            covariances = kind.diagonal(np.ones(d), self.n_components)
+        checked = check_covariances(f"{prefix}covariances", covariances, kind, self.n_components, d)
+        return kind.parameters(w, mu, *checked)
 
     def unpack(self, s: Array) -> Any:
         """Return named views of flat statistics."""
-        d = self.kind.dimension(np.size(s), self.n_components)
-        if np.ndim(s) != 1 or d is None:
+        d = 1
+        while self.size(d) < np.size(s):
+            d += 1
+        if np.shape(s) != (self.size(d),):
             raise ValueError(f"s must have shape (q,), the statistics of {self}, got {np.shape(s)}.")
         return self.kind.split(s, self.n_components, d)
 
@@ -224,7 +229,8 @@ class GaussianMixtureModel(Model):
         d = check_rows(source, self.n_components if centre is None else 1)
         model = self
         if self.missing == "ignore" and not self.has_holes:
-            model = replace(self, has_holes=(has_missing if centre is None else may_have_missing)(source))
+            has_holes = source.has_missing if centre is None else may_have_missing(source)
+            model = replace(self, has_holes=has_holes)
         if not model.kind.is_estimated:
             middle = np.zeros(d)
         elif centre is not None:
@@ -234,7 +240,7 @@ class GaussianMixtureModel(Model):
         total = source.total_weight
         epsilon = self.epsilon if self.concentration is None else (self.concentration - 1.0) / total
         bound = CompletedGaussians if model.has_holes and model.kind.has_matrices else BoundGaussians
-        return bound(model, source, model.kind, middle, model._bound_prior(middle, total), epsilon)
+        return bound(model, source, d, middle, epsilon, model._bound_prior(middle, total))
 
     def bind_units(self, units: UnitSource) -> BoundGaussians:
         """Return the model about the mean of all rows, with a sample of them for starts."""
@@ -242,7 +248,7 @@ class GaussianMixtureModel(Model):
         model = self if units.masses is None else self.with_holes()
         return model.bind(units.scaled_sample(), centre=units.mean)
 
-    def bind_near(self, source: Source, theta: Any) -> BoundGaussians:
+    def bind_near(self, source: Source, theta: Theta) -> BoundGaussians:
         """Return the model about the middle of the components, which saves the pass for the data's mean."""
         if not self.kind.is_estimated or not isinstance(theta, GaussianTheta):
             return self.bind(source)

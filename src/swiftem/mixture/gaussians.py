@@ -9,23 +9,22 @@ too far for expanded squares is computed from whitened differences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swiftem.core.checks import as_floats
-from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Theta
+from swiftem.core.source import Batch
+from swiftem.core.types import Array, Rows, Theta
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import LINEAR
 from swiftem.mixture.compute.numpy import log_joint, softmax
 from swiftem.mixture.covariance import Covariance
-from swiftem.mixture.moments import columns_of
 from swiftem.mixture.prior import BoundPrior
-from swiftem.mixture.rows import BLOCK, LARGEST, different_rows, two_dimensional
+from swiftem.mixture.rows import BLOCK, LARGEST, columns_of, different_rows, two_dimensional
 
 if TYPE_CHECKING:
     from swiftem.mixture.gaussian_model import GaussianMixtureModel
@@ -37,18 +36,18 @@ def check_covariances(
     name: str, covariances: ArrayLike, kind: Covariance, n_components: int, d: int
 ) -> tuple[Array, Array]:
     """Return covariances and their ``precisions_cholesky``; errors use ``name``."""
-    found = as_floats(name, covariances, shape=kind.shape(n_components, d)).copy()
+    checked = as_floats(name, covariances, shape=kind.shape(n_components, d)).copy()
     if kind.has_matrices:
-        size = np.sqrt(np.abs(np.diagonal(found, axis1=-2, axis2=-1)))
+        size = np.sqrt(np.abs(np.diagonal(checked, axis1=-2, axis2=-1)))
         allowed = 1e-8 * size[..., :, None] * size[..., None, :]
-        if (np.abs(found - np.swapaxes(found, -1, -2)) > allowed).any():
+        if (np.abs(checked - np.swapaxes(checked, -1, -2)) > allowed).any():
             raise ValueError(f"{name} must be symmetric.")
-    factors = kind.factor(found)
+    factors = kind.factor(checked)
     if factors is None:
         raise ValueError(f"{name} must be positive{' definite' if kind.has_matrices else ''}.")
     if np.abs(factors).max() > LARGEST:  # their squares are the precisions
         raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: use another unit.")
-    return found, factors
+    return checked, factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +56,17 @@ class BoundGaussians(BoundComponents):
 
     Attributes
     ----------
-    kind : Covariance
-        The kind of covariance.
-    centre : ndarray, shape (d,)
-        Subtracted from samples before their statistics are computed.
     prior : BoundPrior
         The prior, for means of samples; zeros if there is none.
-    epsilon : float
-        Penalty on the weights, for means of samples.
     """
 
     model: GaussianMixtureModel
-    source: Source
-    kind: Covariance
-    centre: Array
     prior: BoundPrior
-    epsilon: float
-    _solved: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
-    def d(self) -> int:
-        """Number of columns of the data."""
-        return len(self.centre)
+    @cached_property
+    def kind(self) -> Covariance:
+        """The kind of covariance."""
+        return self.model.kind
 
     @property
     def code(self) -> int:
@@ -109,34 +97,25 @@ class BoundGaussians(BoundComponents):
         """Write the entries of T(y) after y."""
         self.kind.write_squares(samples, out)
 
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        """Length of the statistics."""
-        return self.kind.size(self.model.n_components, self.d)
-
     @cached_property
     def column_variances(self) -> Array:
         """Variances of the observed cells of the columns, (d,)."""
         return columns_of(self.source).variance
 
-    def filled(self, y: NDArray[Any]) -> NDArray[Any]:
+    def filled(self, y: Rows) -> Rows:
         """Return rows (b, d) with the mean of their column in missing cells."""
         return np.where(np.isnan(y), self.centre.astype(y.dtype), y) if self.model.has_holes else y
-
-    def initial_weights(self) -> Array:
-        """Return the known weights, or equal ones."""
-        n_components = self.model.n_components
-        return np.array(self.model.known_weights or np.full(n_components, 1.0 / n_components))
 
     def initial_theta(self, rng: np.random.Generator) -> Theta:
         """Return equal (or known) weights, M distinct rows as means, and the covariance of all data."""
         n_components, d, kind = self.model.n_components, self.d, self.kind
+        weights = self.model.initial_weights()
         means = self.filled(different_rows(self.source, n_components, d, rng))
         if not kind.is_estimated:
             covariances = kind.diagonal(np.ones(d), n_components)
-            return kind.parameters(self.initial_weights(), means, covariances, covariances)
+            return kind.parameters(weights, means, covariances, covariances)
         if not self.model.has_holes:
-            return self._pooled()._replace(weights=self.initial_weights(), means=means)
+            return self._pooled()._replace(weights=weights, means=means)
         covariances = kind.diagonal(self.column_variances + self.model.reg_covar, n_components)
         factors = kind.factor(covariances)
         if factors is None:
@@ -144,13 +123,13 @@ class BoundGaussians(BoundComponents):
                 f"data must have columns that vary for covariance={kind.name!r}: leave out columns that "
                 "are constant, or give reg_covar or a prior."
             )
-        return kind.parameters(self.initial_weights(), means, covariances, factors)
+        return kind.parameters(weights, means, covariances, factors)
 
     def _pooled(self) -> Any:
-        """Return the M-step of equal responsibilities: every covariance is that of all data."""
+        """Return the M-step of equal responsibilities: every covariance is the one of all data."""
         n_components, kind = self.model.n_components, self.kind
         s = np.zeros(self.size)
-        parts = kind.split(s, n_components, self.d)
+        parts = self.split(s)
         for batch in self.source.blocks(BLOCK):
             # One component is enough: all have the same covariance.
             alone = kind.statistics(self.centred(batch), np.ones((len(batch.index), 1)), batch.weight)
@@ -158,7 +137,7 @@ class BoundGaussians(BoundComponents):
             parts.weights[:] += one.weights / n_components
             parts.sums[:] += one.sums / n_components
             parts.squares[...] += one.squares if kind.is_shared else one.squares / n_components
-        theta = self._solve(s)
+        theta = self.solve(s)
         if theta is None:
             raise ValueError(
                 f"data must have a positive definite covariance for covariance={kind.name!r}: "
@@ -166,25 +145,19 @@ class BoundGaussians(BoundComponents):
             )
         return theta
 
-    def check_theta(self, theta: Any, name: str = "theta0") -> Theta:
+    def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
         """Return ``theta``, checked against model and data."""
-        like, kind = self.like(), self.kind
+        like = self.like()
         if type(theta) is not type(like):
             given = [part for part in like._fields if part != "precisions_cholesky"]
             raise TypeError(
                 f"{name} must be made by model.theta({'=, '.join(given)}=), got {type(theta).__name__}."
             )
-        weights, means = self.model.check_weights_and_means(theta.weights, theta.means, f"{name}.")
-        if means.shape[1] != self.d:
-            raise ValueError(
-                f"{name}.means must have as many columns as data, {self.d}, got {means.shape[1]}."
-            )
-        if not kind.is_estimated:
-            return type(theta)(weights, means)
-        checked = check_covariances(
-            f"{name}.covariances", theta.covariances, kind, self.model.n_components, self.d
-        )
-        return kind.parameters(weights, means, *checked)
+        columns = np.atleast_1d(theta.means).shape[-1]
+        if columns != self.d:
+            raise ValueError(f"{name}.means must have as many columns as data, {self.d}, got {columns}.")
+        covariances = theta.covariances if self.kind.is_estimated else None
+        return self.model.check_theta(theta.weights, theta.means, covariances, f"{name}.")
 
     def like(self) -> Any:
         """Return parameters with arrays of the right shapes."""
@@ -199,31 +172,31 @@ class BoundGaussians(BoundComponents):
         centred: Array = np.subtract(two_dimensional(batch.y), self.centre, order="C", dtype=np.float64)
         return centred
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return the rows, or features of centred rows if cells are missing."""
         if not self.kind.has_masses:
             return y
         return self.kind.features(np.subtract(y, self.centre, order="C", dtype=np.float64))
 
-    def coefficients(self, theta: Any) -> Coefficients:
+    def coefficients(self, theta: Theta) -> Coefficients:
         """Return φ(θ), for centred samples."""
         # A mean far from all samples has a constant of −∞.
         with np.errstate(over="ignore", invalid="ignore"):
             means = theta.means - self.centre
-            found = self.kind.coefficients(theta.weights, means, self.kind.factors_of(theta))
-        if not np.isfinite(found.phi).all() or np.isnan(found.constant).any():
+            coefficients = self.kind.coefficients(theta.weights, means, self.kind.factors_of(theta))
+        if not np.isfinite(coefficients.phi).all() or np.isnan(coefficients.constant).any():
             raise ValueError(
                 "data must have a spread whose inverse square is finite in every component: scale the "
                 "columns, or give reg_covar or a prior."
             )
-        return found
+        return coefficients
 
-    def log_densities(self, batch: Batch, theta: Any) -> Array:
+    def log_densities(self, batch: Batch, theta: Theta) -> Array:
         """Return log g_m(y), (b, M)."""
         alone = theta._replace(weights=np.ones(self.n_components))
         return log_joint(self.kind.features(self.centred(batch)), self.coefficients(alone))
 
-    def posterior(self, batch: Batch, theta: Any) -> tuple[Array, Array]:
+    def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         r"""E-step: responsibilities (b, M) and log-likelihood (b,).
 
         :math:`r_m(y) \propto \omega_m |U_m| \exp(-\|U_m^T (y - \mu_m)\|^2 / 2)`, for unit variances equation
@@ -236,26 +209,9 @@ class BoundGaussians(BoundComponents):
         """Return the weighted sum of the samples' statistics, flat."""
         return self.kind.statistics(self.centred(batch), rows, weight)
 
-    def in_domain(self, s: Array) -> bool:
-        """Return whether the M-step gives positive weights and positive definite covariances.
-
-        This computes the M-step: the result is kept for :meth:`m_step`.
-        """
-        theta = self._solve(s)
-        self._solved["last"] = None if theta is None else (s.copy(), theta)
-        return theta is not None
-
-    def m_step(self, s: Array) -> Theta:
-        r"""Return :math:`\bar\theta(s)`, equation (mstep), in the coordinates of the data."""
-        last = self._solved.pop("last", None)
-        theta = last[1] if last is not None and np.array_equal(last[0], s) else self._solve(s)
-        if theta is None:
-            raise ValueError("s must lie in the model's domain, where the M-step exists.")
-        return theta
-
-    def _solve(self, s: Array) -> Theta | None:
+    def solve(self, s: Array) -> Theta | None:
         """Return the M-step of ``s``, or None outside the domain."""
-        parts = self.kind.split(s, self.model.n_components, self.d)
+        parts = self.split(s)
         least = self.kind.least_count(parts).min()
         if not (
             parts.weights.min() + self.epsilon > 0.0
@@ -268,23 +224,19 @@ class BoundGaussians(BoundComponents):
         if factors is None:
             return None
         weights = parts.weights + self.epsilon
-        weights = weights / weights.sum() if self.model.known_weights is None else self.initial_weights()
+        known = self.model.known_weights
+        weights = weights / weights.sum() if known is None else np.array(known)
         return self.kind.parameters(weights, means + self.centre, covariances, factors)
 
-    def penalty(self, theta: Any) -> float:
+    def penalty(self, theta: Theta) -> float:
         """Return −ε Σ log ω_m and the prior's penalty; ``reg_covar`` has none."""
-        value = 0.0
-        if self.model.known_weights is None and self.epsilon > 0:
-            with np.errstate(divide="ignore"):
-                value -= self.epsilon * float(np.log(theta.weights).sum())
+        value = super().penalty(theta) if self.model.known_weights is None else 0.0
         if self.prior.mean_precision > 0.0 or self.prior.degrees > 0.0:
             value += self.kind.penalty(theta.means - self.centre, self.kind.factors_of(theta), self.prior)
         return value
 
-    def unpack(self, s: Array) -> Any:
+    def split(self, s: Array) -> Any:
         """Return named views of flat statistics."""
-        if np.shape(s) != (self.size,):
-            raise ValueError(f"s must have shape ({self.size},), got {np.shape(s)}.")
         return self.kind.split(s, self.model.n_components, self.d)
 
     def unit_factors(self, s: Array) -> Array:

@@ -9,7 +9,7 @@ precisions, the logits are
 
 linear in the features (o·z, o·z², o). Statistics are r ⊗ (1, o·z, o·z², o): they have the masses of observed
 cells, :math:`N_{mj} = \sum_i r_{im} o_{ij}`, and do not depend on θ otherwise, so that every method works.
-M-step, with the prior of :mod:`swiftem.mixture.covariance.kind`: :math:`\mu_{mj} = (s^2_{mj} + \kappa m_{0j})
+M-step, with the prior of :mod:`swiftem.mixture.covariance`: :math:`\mu_{mj} = (s^2_{mj} + \kappa m_{0j})
 / (N_{mj} + \kappa)`; :math:`A_{mj} = s^3_{mj} + \kappa m_{0j}^2 - (N_{mj} + \kappa) \mu_{mj}^2 + \Psi_{jj}`;
 the variances are :math:`A_{mj} / (N_{mj} + \tilde\nu)`, or for "spherical" :math:`\sum_j A_{mj} / \sum_j
 (N_{mj} + \tilde\nu)`.
@@ -36,9 +36,7 @@ from swiftem.core.types import Array
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import COMPLETED
 from swiftem.mixture.compute.conditionals import completed, log_densities
-from swiftem.mixture.covariance.diag import Diag
-from swiftem.mixture.covariance.kind import LEAST_VARIANCE, ROUNDING, deviations_of
-from swiftem.mixture.covariance.spherical import Spherical
+from swiftem.mixture.covariance import LEAST_VARIANCE, ROUNDING, Diag, Spherical, deviations_of
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.prior import BoundPrior
 from swiftem.mixture.theta import GaussianStatistics, GaussianTheta, ObservedStatistics

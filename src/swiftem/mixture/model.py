@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,23 +20,53 @@ from swiftem.core.checks import (
     shown,
 )
 from swiftem.core.model import Model
-from swiftem.core.source import Source
-from swiftem.core.types import Array
+from swiftem.core.source import Batch, Source
+from swiftem.core.types import Array, Rows, Theta
+from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
-from swiftem.mixture.bound_mixture import BoundMixture, MixtureStatistics, MixtureTheta
+from swiftem.mixture.components import BoundComponents, Coefficients
+from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
+from swiftem.mixture.compute.numpy import softmax
 from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.families.observed import complete, observed, widened
-from swiftem.mixture.moments import columns_of, moments_of, width_of
-from swiftem.mixture.rows import check_rows, check_units, has_missing, may_have_missing
+from swiftem.mixture.rows import (
+    check_rows,
+    check_units,
+    columns_of,
+    different_rows,
+    may_have_missing,
+    moments_of,
+    two_dimensional,
+    width_of,
+)
+from swiftem.mixture.theta import MixtureStatistics
 
-__all__ = ["BoundMixture", "MixtureModel", "MixtureStatistics", "MixtureTheta"]
+__all__ = ["BoundMixture", "CodeCoefficients", "MixtureModel", "MixtureTheta"]
+
+
+class MixtureTheta(NamedTuple):
+    """Parameters: ``weights`` (M,), and ``params``, arrays by the family's names.
+
+    For several blocks, ``params`` is a dict of such dicts, by family.
+    """
+
+    weights: Array
+    params: Params
+
+
+class CodeCoefficients(NamedTuple):
+    """θ in the form of E-steps with codes: ``phi`` (p, M), ``constant`` (M,) with log ω, ``table`` (L, M)."""
+
+    phi: Array
+    constant: Array
+    table: Array
 
 
 @dataclass(frozen=True)
 class MixtureModel(Model):
     r"""Mixture of M components of one family, or of blocks of columns with a family each.
 
-    The penalty is that of a conjugate prior: as if each component had ``smoothing`` further rows, whose
+    The penalty comes from a conjugate prior, as if each component had ``smoothing`` further rows, whose
     features are the mean :math:`\bar T` of all data,
 
     .. math:: -\kappa \sum_m \big( \langle \bar T, \phi(\theta_m) \rangle + c(\theta_m) \big)
@@ -141,7 +172,7 @@ class MixtureModel(Model):
         family = self._for(source)
         if family.needs_data:
             family = family.learn(columns_of(source, family.coded_columns(width_of(source))))
-        if self.missing == "ignore" and has_missing(source):
+        if self.missing == "ignore" and source.has_missing:
             family = observed(complete(family))
         return self if family is self.kind else replace(self, family=family)
 
@@ -171,7 +202,7 @@ class MixtureModel(Model):
         return complete(self.kind) != self.kind
 
     def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
-        """Return statistics and mean features of complete rows as those of this model, which has holes."""
+        """Return statistics and mean features of complete rows in the form of this model, which has holes."""
         mean = widened(self.kind, np.ones(1), centre[None])[0]
         if not len(s):
             return s, mean
@@ -179,15 +210,11 @@ class MixtureModel(Model):
         sums = s[self.n_components :].reshape(self.n_components, -1)
         return np.concatenate([counts, widened(self.kind, counts, sums).ravel()]), mean
 
-    def middle(self, source: Source) -> Array:
-        """Return the mean of the features of some rows, (p,); that of all is ``centre`` of :meth:`bind`."""
-        return moments_of(self.kind, source, is_part=True)[0]
-
     def bind_units(self, units: UnitSource) -> BoundMixture:
         """Return the model about the mean features of all rows, with a sample of them for starts."""
         check_units(units)
         model = self.learnt(units)
-        means = units.units.map(model.middle)
+        means = units.units.map(partial(_mean_features, model.kind))
         centre = units.weight @ np.array(means) / units.total_weight
         return model.bind(units.scaled_sample(), centre=centre)
 
@@ -210,16 +237,176 @@ class MixtureModel(Model):
             spread = np.ones_like(mean)
         total = source.total_weight
         epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total
-        return BoundMixture(
-            model,
-            source,
-            np.zeros(sum(model.kind.widths(d))),
-            d,
-            mean,
-            spread,
-            self.smoothing / total,
-            epsilon,
-        )
+        origin = np.zeros(sum(model.kind.widths(d)))
+        return BoundMixture(model, source, d, origin, epsilon, mean, spread, self.smoothing / total)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundMixture(BoundComponents):
+    """A :class:`swiftem.models.MixtureModel` for its data.
+
+    The family of its ``model`` has all fields that depend on the data.
+
+    Attributes
+    ----------
+    mean, spread : ndarray, shape (p,)
+        Mean and root mean square of the features of the data, in rows of the prior.
+    kappa : float
+        Strength of the prior on the parameters, for means of samples.
+    """
+
+    model: MixtureModel
+    mean: Array
+    spread: Array
+    kappa: float
+
+    @property
+    def family(self) -> Family:
+        """The family."""
+        return self.model.kind
+
+    @property
+    def code(self) -> int:
+        """Features as given, with codes, or with the family's own channels."""
+        return CHANNELS if self.family.channels else CODES if self.family.n_codes else LINEAR
+
+    def like(self) -> MixtureTheta:
+        """Return arrays of the parameters' shapes."""
+        shapes = self.family.shapes(self.n_components, self.d)
+        return MixtureTheta(np.empty(self.n_components), _empty(shapes))
+
+    @property
+    def row_length(self) -> int:  # type: ignore[override]
+        """R: responsibilities, and as many numbers for each further channel."""
+        return self.n_components * (1 + len(self.family.channels))
+
+    def start_rows(self, responsibilities: Array) -> Array:
+        """Return rows (b, R) with the factors of channels at a start."""
+        return np.hstack([responsibilities, *(value * responsibilities for value in self.family.channels)])
+
+    def initial_theta(self, rng: np.random.Generator) -> Theta:
+        """Return equal weights, and components half-way between distinct rows and the mean of all."""
+        rows = different_rows(self.source, self.n_components, self.d, rng)
+        s = np.empty(self.size)
+        parts = self.unpack(s)
+        parts.weights[:] = 1.0 / self.n_components
+        parts.sums[:] = self.features_around(rows) / self.n_components
+        return self.m_step(s)
+
+    def features_around(self, rows: Array) -> Array:
+        """Return features half-way between rows (k, d), k ≤ M, and the mean of all data."""
+        k = len(rows)
+        batch = Batch(rows, np.ones(k), np.arange(k))
+        alone = self.start_rows(np.eye(k, self.n_components))
+        features = self.split(self.statistics(batch, alone, batch.weight)).sums[:k]
+        return 0.5 * (features + self.mean)
+
+    def check_theta(self, theta: Theta, name: str = "theta0") -> MixtureTheta:
+        """Return ``theta``, checked against model and data."""
+        names = tuple(self.family.shapes(1, 1))
+        if not isinstance(theta, MixtureTheta):
+            raise TypeError(
+                f"{name} must be made by model.theta(weights=, {'=, '.join(names)}=), "
+                f"got {type(theta).__name__}."
+            )
+        return self.model.check_theta(theta.weights, theta.params, self.d, f"{name}.")
+
+    def features(self, y: Rows) -> Rows:
+        """Return T(y)."""
+        return self.family.features(y)
+
+    def log_base(self, y: Rows, first: int) -> Array | None:
+        """Return log h(y) of rows, which are checked."""
+        self.family.checked(y, first)
+        return self.family.log_base(y)
+
+    def codes(self, y: Rows, first: int = 0) -> Rows:
+        """Return which indicators are one, for rows whose first has index ``first``."""
+        return self.family.codes(y, first)
+
+    def coefficients(self, theta: MixtureTheta) -> Any:
+        """Return φ(θ); θ itself if the family computes its own E-steps."""
+        if self.family.channels:
+            return theta
+        phi, constant = self.family.natural(theta.params)
+        with np.errstate(divide="ignore"):
+            constant = constant + np.log(theta.weights)
+        if not np.isfinite(phi).all() or np.isnan(constant).any():
+            raise ValueError("data must have a scale at which natural parameters are finite: scale columns.")
+        if self.code == CODES:
+            parts = np.split(phi.T, [len(self.centre)])
+            return CodeCoefficients(np.ascontiguousarray(parts[0]), constant, np.ascontiguousarray(parts[1]))
+        return Coefficients.linear(phi, constant)
+
+    def posterior(self, batch: Batch, theta: MixtureTheta) -> tuple[Array, Array]:
+        """E-step: rows (b, R), responsibilities first, and log-likelihood (b,)."""
+        rows, log_likelihood = self.e_step(two_dimensional(batch.y), theta)
+        base = self.log_base(two_dimensional(batch.y), int(batch.index[0]))
+        return rows, log_likelihood if base is None else log_likelihood + base
+
+    def log_densities(self, batch: Batch, theta: MixtureTheta) -> Array:
+        """Return log f(y; θ_m), (b, M)."""
+        y = two_dimensional(batch.y)
+        logits, _ = self.family.e_step(y, theta.params)
+        base = self.log_base(y, int(batch.index[0]))
+        return logits if base is None else logits + base[:, None]
+
+    def e_step(self, y: Rows, theta: MixtureTheta) -> tuple[Array, Array]:
+        """Return rows (b, R) of samples (b, d), and their log-likelihood without log h(y), (b,)."""
+        logits, factors = self.family.e_step(y, theta.params)
+        with np.errstate(divide="ignore"):
+            logits = logits + np.log(theta.weights)
+        rows, log_likelihood = softmax(logits)
+        return np.hstack([rows, *(rows * factor for factor in factors)]), log_likelihood
+
+    def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
+        """Return the weighted sum of the samples' statistics, flat."""
+        family, y = self.family, two_dimensional(batch.y)
+        channels = np.split(rows * weight[:, None], 1 + len(family.channels), axis=1)
+        features = np.split(family.features(y), np.cumsum(family.widths(self.d))[:-1], axis=1)
+        sums = [channel.T @ part for channel, part in zip(channels, features, strict=True)]
+        if family.n_codes:
+            table = np.zeros((family.n_codes, self.n_components))
+            np.add.at(table, family.codes(y), channels[0][:, None])
+            sums.append(table.T)
+        return np.concatenate([channels[0].sum(axis=0), np.hstack(sums).ravel()])
+
+    def solve(self, s: Array) -> MixtureTheta | None:
+        """Return the M-step of ``s``, or None outside the domain."""
+        parts = self.split(s)
+        least = parts.weights.min()
+        if not (least + self.epsilon > 0.0 and least + self.kappa > 0.0 and np.isfinite(s).all()):
+            return None
+        counts, means = self.means_of(parts)
+        params = self.family.m_step(counts, means)
+        weights = parts.weights + self.epsilon
+        return None if params is None else MixtureTheta(weights / weights.sum(), params)
+
+    def means_of(self, parts: MixtureStatistics) -> tuple[Array, Array]:
+        """Return counts (M,) and means of the features (M, p), with the prior added."""
+        counts = parts.weights[:, None]
+        sums = self.family.clipped(counts, parts.sums)
+        counts = counts + self.kappa
+        return counts[:, 0], (sums + self.kappa * self.mean) / counts
+
+    def penalty(self, theta: MixtureTheta) -> float:
+        """Return the priors' part of the objective."""
+        value = super().penalty(theta)
+        if self.kappa > 0.0:
+            phi, constant = self.family.natural(theta.params)
+            value -= self.kappa * float((phi @ self.mean).sum() + constant.sum())
+        return value
+
+    def split(self, s: Array) -> MixtureStatistics:
+        """Return named views of flat statistics."""
+        n_components = self.n_components
+        return MixtureStatistics(s[:n_components], s[n_components:].reshape(n_components, -1))
+
+    def unit_factors(self, s: Array) -> Array:
+        """Return factors that scale the features to a mean square of one."""
+        one = np.ones_like(s)
+        self.unpack(one).sums[:] = 1.0 / np.where(self.spread > 0.0, self.spread, 1.0)
+        return one
 
 
 def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:
@@ -232,4 +419,16 @@ def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> 
         if isinstance(shape, dict)
         else as_floats(f"{prefix}{name}", params[name], shape=shape).copy()
         for name, shape in shapes.items()
+    }
+
+
+def _mean_features(family: Family, unit: ArraySource) -> Array:
+    """Return the mean features of a unit."""
+    return moments_of(family, unit, is_part=True)[0]
+
+
+def _empty(shapes: Mapping[str, Any]) -> Params:
+    """Return arrays of these shapes, in dicts like ``shapes``."""
+    return {
+        name: _empty(shape) if isinstance(shape, dict) else np.empty(shape) for name, shape in shapes.items()
     }

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.source import Batch
-from swiftem.core.types import Array, Index, Theta
-from swiftem.mixture.bound_mixture import BoundMixture, MixtureTheta
+from swiftem.core.types import Array, Index, Rows, Theta
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.compute.conditionals import blocks_of, conditionals, expected_rows, numbered
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.missing import CompletedGaussians
+from swiftem.mixture.model import BoundMixture
 from swiftem.mixture.rows import drawn_labels, two_dimensional
-from swiftem.mixture.theta import GaussianTheta
+from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
-__all__ = ["DEAD", "Starts", "share_largest", "starts_of"]
+__all__ = ["DEAD", "GaussianStarts", "MixtureStarts", "starts_of"]
 
 DEAD = 1e-6
 """A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 
 
-class Starts(ABC):
-    """Starts, repairs and draws of one bound mixture; :func:`starts_of` chooses the subclass.
+class GaussianStarts:
+    """Starts, repairs and draws of Gaussian mixtures.
 
     Attributes
     ----------
@@ -37,115 +34,6 @@ class Starts(ABC):
     REMEDY : str
         What prevents that components lose all rows.
     """
-
-    ILL_DEFINED: ClassVar[str]
-    REMEDY: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def is_held(self) -> bool:
-        """Whether a prior keeps components without rows."""
-
-    @property
-    @abstractmethod
-    def n_free(self) -> int:
-        """Number of free parameters."""
-
-    @property
-    @abstractmethod
-    def about(self) -> Array:
-        """Argument ``centre`` of ``model.bind`` for other rows, so that their statistics can be added."""
-
-    @abstractmethod
-    def with_share(self, share: float) -> BoundComponents:
-        """Return the bound model with a prior in counts that has this share of its weight."""
-
-    @abstractmethod
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows (b, k) that k-means gets for a start, made of rows (b, d)."""
-
-    @abstractmethod
-    def start_rows(self, responsibilities: Array, batch: Batch | None = None) -> Array:
-        """Return posterior rows (b, R) of responsibilities (b, M) of a start.
-
-        The samples are needed if the statistics are not linear in the responsibilities.
-        """
-
-    @abstractmethod
-    def dead(self, s: Array, n: int) -> Index:
-        """Return the components without rows, of n; none if a prior keeps them."""
-
-    @abstractmethod
-    def collapsed(self, s: Array) -> Index:
-        """Return the components without an M-step of their own."""
-
-    @abstractmethod
-    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
-        """Return parameters for statistics of a start that are outside the domain.
-
-        Empty components split the statistics of the largest component and are centred at ``rows`` (k, d).
-        """
-
-    @abstractmethod
-    def reset(self, theta: Any, s: Array, gone: Index, rows: Array, rng: np.random.Generator) -> Theta:
-        """Return θ, whose statistics are ``s``, with some components moved to ``rows`` (k, d)."""
-
-    @abstractmethod
-    def draw(self, theta: Any, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows (count, d) of the components ``labels`` (count,)."""
-
-    @abstractmethod
-    def redraw(self, theta: Any, s: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows (count, d) of components whose statistics are ``s``."""
-
-    @abstractmethod
-    def imputed(
-        self, y: NDArray[Any], rows: Array, theta: Any, rng: np.random.Generator | None
-    ) -> NDArray[Any]:
-        """Return rows (b, d) with missing cells filled in, given responsibilities (b, M).
-
-        They have their conditional means, or random draws if there is a generator.
-        """
-
-
-def starts_of(bound: BoundComponents) -> Starts:
-    """Return starts, repairs and draws of a bound mixture."""
-    if isinstance(bound, CompletedGaussians):
-        return CompletedStarts(bound)
-    if isinstance(bound, BoundGaussians):
-        return GaussianStarts(bound)
-    assert isinstance(bound, BoundMixture)
-    return MixtureStarts(bound)
-
-
-def share_largest(weights: Array, parts: Sequence[Array]) -> Index:
-    """Give components without weight an equal share of the largest one's statistics, in place.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (M,)
-        Weights of the components; they may be one of the parts.
-    parts : sequence of ndarray, shapes (M, ...)
-        Statistics by component.
-
-    Returns
-    -------
-    ndarray of int
-        The components that had none.
-    """
-    empty, largest = np.flatnonzero(weights <= 0.0), int(weights.argmax())
-    sharing = np.append(empty, largest)
-    for part in parts:
-        part[sharing] = part[largest] / len(sharing)
-    return empty
-
-
-def _dead(starts: Starts, weights: Array, n: int) -> Index:
-    return np.empty(0, dtype=np.intp) if starts.is_held else np.flatnonzero(weights * n < DEAD)
-
-
-class GaussianStarts(Starts):
-    """Starts, repairs and draws of Gaussian mixtures."""
 
     ILL_DEFINED = (
         "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
@@ -165,16 +53,15 @@ class GaussianStarts(Starts):
     @property
     def n_free(self) -> int:
         """Number of free parameters: the length of the statistics of complete rows, but for one weight."""
-        model = self.bound.model
-        return replace(model, has_holes=False).size(self.bound.d) - 1
+        return replace(self.bound.model, has_holes=False).size(self.bound.d) - 1
 
     @property
     def about(self) -> Array:
-        """The centre."""
+        """Argument ``centre`` of ``model.bind`` for other rows, so that their statistics can be added."""
         return self.bound.centre
 
     def with_share(self, share: float) -> BoundGaussians:
-        """Return the bound model with a weaker prior."""
+        """Return the bound model with a prior in counts that has this share of its weight."""
         bound, prior = self.bound, self.bound.prior
         if not bound.model.in_counts:
             return bound
@@ -186,19 +73,21 @@ class GaussianStarts(Starts):
         epsilon = bound.epsilon if bound.model.concentration is None else bound.epsilon * share
         return replace(bound, prior=scaled, epsilon=epsilon)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows, with the mean of their column in missing cells."""
+    def for_start(self, y: Rows) -> Rows:
+        """Return the rows (b, d) for k-means, with the mean of their column in missing cells."""
         return self.bound.filled(two_dimensional(y)) if self.bound.model.has_holes else y
 
-    def start_rows(self, responsibilities: Array, batch: Batch | None = None) -> Array:
-        """Return the responsibilities."""
+    def start_rows(self, responsibilities: Array, batch: Batch) -> Array:
+        """Return posterior rows (b, R) of responsibilities (b, M) of a start."""
+        if isinstance(self.bound, CompletedGaussians):
+            return _completed_rows(self.bound, responsibilities, batch)
         return responsibilities
 
     def dead(self, s: Array, n: int) -> Index:
         """Return the components without rows, of n; none if a prior keeps them."""
-        return _dead(self, self.bound.unpack(s).weights, n)
+        return _dead(self.bound.unpack(s).weights * n, self.is_held)
 
-    def _moments(self, parts: Any) -> tuple[Array, Array, Array]:
+    def _moments(self, parts: GaussianStatistics) -> tuple[Array, Array, Array]:
         """Return means minus the centre, covariances and rounding errors, also of components without rows."""
         bound = self.bound
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -220,15 +109,16 @@ class GaussianStarts(Starts):
         return np.flatnonzero(bad)
 
     def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> GaussianTheta:
-        """Return the M-step of a start; components without one get the covariance of all data.
+        """Return the M-step of a start outside the domain; failing components get the covariance of all data.
 
-        Components without rows share weight and covariance of the largest: k-means may find fewer clusters
-        than requested if rows repeat, and a wide component next to narrow ones would lose its rows at once.
+        Components without rows share weight and covariance of the largest, and are centred at ``rows``
+        (k, d): k-means may find fewer clusters than requested if rows repeat, and a wide component next to
+        narrow ones would lose its rows at once.
         """
         bound, kind = self.bound, self.bound.kind
         filled = s.copy()
         parts = bound.unpack(filled)
-        empty = share_largest(parts.weights, parts[:2] if kind.is_shared else parts)
+        empty = _share_largest(parts.weights, parts[:2] if kind.is_shared else parts)
         if bound.in_domain(filled):
             theta: GaussianTheta = bound.m_step(filled)
         else:
@@ -245,7 +135,7 @@ class GaussianStarts(Starts):
         return theta._replace(means=means)
 
     def reset(
-        self, theta: GaussianTheta, s: Array, gone: Index, rows: Array, rng: np.random.Generator
+        self, theta: Theta, s: Array, gone: Index, rows: Array, rng: np.random.Generator
     ) -> GaussianTheta:
         """Return θ with some components at ``rows`` (k, d), with the covariance of all data."""
         whole = self.bound.initial_theta(rng)
@@ -257,26 +147,25 @@ class GaussianStarts(Starts):
         return GaussianTheta(weights / weights.sum(), means, covariances, factors)
 
     def _replaced(self, values: Array, gone: Index, whole: Array) -> Array:
-        """Return covariances, or their factors, of which the components ``gone`` have those of all data."""
+        """Return covariances, or their factors, with ``whole`` for the components ``gone``."""
         if self.bound.kind.is_shared:
             return whole if len(gone) else values
-        found = values.copy()
-        found[gone] = whole[gone]
-        return found
+        values = values.copy()
+        values[gone] = whole[gone]
+        return values
 
-    def draw(self, theta: GaussianTheta, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows of components."""
+    def draw(self, theta: Theta, labels: Index, rng: np.random.Generator, s: Array | None = None) -> Array:
+        """Return random rows (count, d) of the components ``labels`` (count,)."""
         kind, noise = self.bound.kind, rng.normal(size=(len(labels), self.bound.d))
         return np.asarray(theta.means[labels] + kind.coloured(noise, kind.factors_of(theta), labels))
 
-    def redraw(self, theta: GaussianTheta, s: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows of components."""
-        return self.draw(theta, labels, rng)
+    def imputed(self, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None) -> Rows:
+        """Return rows (b, d) with missing cells filled in, given responsibilities (b, M).
 
-    def imputed(
-        self, y: NDArray[Any], rows: Array, theta: GaussianTheta, rng: np.random.Generator | None
-    ) -> NDArray[Any]:
-        """Return rows with conditional means, or draws, in missing cells."""
+        They have their conditional means, or random draws if there is a generator.
+        """
+        if isinstance(self.bound, CompletedGaussians):
+            return _completed_cells(self.bound, y, rows, theta, rng)
         if not self.bound.model.has_holes:
             return y
         if rng is None:
@@ -284,55 +173,8 @@ class GaussianStarts(Starts):
         return np.where(np.isnan(y), self.draw(theta, drawn_labels(rows, rng), rng), y)
 
 
-class CompletedStarts(GaussianStarts):
-    """Starts, repairs and draws of full and tied covariances for rows with missing cells."""
-
-    bound: CompletedGaussians
-
-    def start_rows(self, responsibilities: Array, batch: Batch | None = None) -> Array:
-        """Return statistics whose missing cells have mean and variance of their column."""
-        assert batch is not None, "its cells are in the statistics"
-        bound, r = self.bound, responsibilities
-        z = bound.centred(batch)
-        missing = np.isnan(z)
-        z[missing] = 0.0
-        row, column = lower_triangle(bound.d)
-        products = z[:, row] * z[:, column]
-        products[:, row == column] += missing * bound.column_variances
-        if bound.kind.is_shared:
-            squares = r.sum(axis=1)[:, None] * products
-        else:
-            squares = (r[:, :, None] * products[:, None]).reshape(len(z), -1)
-        return np.hstack([r, (r[:, :, None] * z[:, None]).reshape(len(z), -1), squares])
-
-    def imputed(
-        self, y: NDArray[Any], rows: Array, theta: GaussianTheta, rng: np.random.Generator | None
-    ) -> NDArray[Any]:
-        """Return rows with conditional means, or draws, in missing cells."""
-        found, (n_components, d) = np.array(y, dtype=np.float64), theta.means.shape
-        labels = None if rng is None else drawn_labels(rows, rng)
-        noise = None if rng is None else rng.normal(size=y.shape)
-        for here in blocks_of(len(y), n_components, d):
-            z = found[here]
-            missing = np.isnan(z)
-            patterns, number = numbered(~missing)
-            given = conditionals(patterns, theta.weights, theta.means, self.bound.covariances(theta))
-            expected, _ = expected_rows(z, theta.means, given, number)
-            if labels is None or noise is None:
-                values = np.einsum("bm,bmd->bd", rows[here], expected)
-            else:
-                # Ones in the diagonal of observed cells: the factorisation leaves these alone.
-                lower = np.linalg.cholesky(given.left + np.eye(d) * patterns[:, None, :, None])
-                own = labels[here]
-                factors = lower[number, np.minimum(own, lower.shape[1] - 1)]
-                values = expected[np.arange(len(z)), own]
-                values += np.einsum("bij,bj->bi", factors, np.where(missing, noise[here], 0.0))
-            found[here] = np.where(missing, values, z)
-        return found.astype(y.dtype, copy=False)
-
-
-class MixtureStarts(Starts):
-    """Starts, repairs and draws of mixtures of families."""
+class MixtureStarts:
+    """Starts, repairs and draws of mixtures of families; methods as in :class:`GaussianStarts`."""
 
     ILL_DEFINED = (
         "Fitting the mixture failed because some components have no maximum likelihood parameters: use "
@@ -363,17 +205,17 @@ class MixtureStarts(Starts):
         """Return the bound model with a weaker prior."""
         return replace(self.bound, kappa=self.bound.kappa * share, epsilon=self.bound.epsilon * share)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the family's rows for k-means."""
         return self.bound.family.for_start(two_dimensional(y))
 
-    def start_rows(self, responsibilities: Array, batch: Batch | None = None) -> Array:
+    def start_rows(self, responsibilities: Array, batch: Batch) -> Array:
         """Return rows (b, R) with the factors of channels at a start."""
         return self.bound.start_rows(responsibilities)
 
     def dead(self, s: Array, n: int) -> Index:
         """Return the components without rows, of n; none if a prior keeps them."""
-        return _dead(self, self.bound.unpack(s).weights, n)
+        return _dead(self.bound.unpack(s).weights * n, self.is_held)
 
     def collapsed(self, s: Array) -> Index:
         """Return the components without an M-step of their own."""
@@ -386,19 +228,17 @@ class MixtureStarts(Starts):
             bad[m] = bound.family.m_step(counts[m : m + 1], means[m : m + 1]) is None
         return np.flatnonzero(bad)
 
-    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> MixtureTheta:
+    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
         """Return parameters of a start: components without rows share the largest one's weight."""
         filled = s.copy()
         parts = self.bound.unpack(filled)
-        empty = share_largest(parts.weights, parts)
+        empty = _share_largest(parts.weights, parts)
         parts.sums[empty] = self.bound.features_around(rows) * parts.weights[empty, None]
         other = self.collapsed(filled)
         parts.sums[other] = self.bound.mean * parts.weights[other, None]
         return self.bound.m_step(filled)
 
-    def reset(
-        self, theta: MixtureTheta, s: Array, gone: Index, rows: Array, rng: np.random.Generator
-    ) -> MixtureTheta:
+    def reset(self, theta: Theta, s: Array, gone: Index, rows: Array, rng: np.random.Generator) -> Theta:
         """Return θ with some components half-way between rows and the mean of all data."""
         filled = s.copy()
         parts = self.bound.unpack(filled)
@@ -406,21 +246,93 @@ class MixtureStarts(Starts):
         parts.sums[gone] = self.bound.features_around(rows) / self.bound.n_components
         return self.bound.m_step(filled)
 
-    def draw(self, theta: MixtureTheta, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows of components."""
-        return self.bound.family.draw(theta.params, labels, rng)
-
-    def redraw(self, theta: MixtureTheta, s: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
-        """Return random rows of components, with what the family takes from the statistics."""
+    def draw(self, theta: Theta, labels: Index, rng: np.random.Generator, s: Array | None = None) -> Array:
+        """Return random rows of components; a conditional family takes some columns from statistics ``s``."""
+        if s is None:
+            return self.bound.family.draw(theta.params, labels, rng)
         with np.errstate(divide="ignore", invalid="ignore"):  # components without rows have no labels
             _, means = self.bound.means_of(self.bound.unpack(s))
         return self.bound.family.redraw(theta.params, means, labels, rng)
 
-    def imputed(
-        self, y: NDArray[Any], rows: Array, theta: MixtureTheta, rng: np.random.Generator | None
-    ) -> NDArray[Any]:
+    def imputed(self, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None) -> Rows:
         """Return rows with conditional means or likely levels, or draws, in missing cells."""
         family = self.bound.family
         if rng is None:
             return family.imputed(y, rows, theta.params) if np.isnan(y).any() else y
         return family.drawn(y, theta.params, drawn_labels(rows, rng), rng)
+
+
+def starts_of(bound: BoundComponents) -> GaussianStarts | MixtureStarts:
+    """Return starts, repairs and draws of a bound mixture."""
+    if isinstance(bound, BoundGaussians):
+        return GaussianStarts(bound)
+    assert isinstance(bound, BoundMixture)
+    return MixtureStarts(bound)
+
+
+def _share_largest(weights: Array, parts: Sequence[Array]) -> Index:
+    """Give components without weight an equal share of the largest one's statistics, in place.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (M,)
+        Weights of the components; they may be one of the parts.
+    parts : sequence of ndarray, shapes (M, ...)
+        Statistics by component.
+
+    Returns
+    -------
+    ndarray of int
+        The components that had none.
+    """
+    empty, largest = np.flatnonzero(weights <= 0.0), int(weights.argmax())
+    sharing = np.append(empty, largest)
+    for part in parts:
+        part[sharing] = part[largest] / len(sharing)
+    return empty
+
+
+def _dead(counts: Array, is_held: bool) -> Index:
+    """Return the components with fewer rows than ``DEAD``; none if a prior keeps them."""
+    return np.flatnonzero((counts < DEAD) & (not is_held))
+
+
+def _completed_rows(bound: CompletedGaussians, r: Array, batch: Batch) -> Array:
+    """Return statistics (b, q) of a start, whose missing cells have mean and variance of their column."""
+    z = bound.centred(batch)
+    missing = np.isnan(z)
+    z[missing] = 0.0
+    row, column = lower_triangle(bound.d)
+    products = z[:, row] * z[:, column]
+    products[:, row == column] += missing * bound.column_variances
+    if bound.kind.is_shared:
+        squares = r.sum(axis=1)[:, None] * products
+    else:
+        squares = (r[:, :, None] * products[:, None]).reshape(len(z), -1)
+    return np.hstack([r, (r[:, :, None] * z[:, None]).reshape(len(z), -1), squares])
+
+
+def _completed_cells(
+    bound: CompletedGaussians, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None
+) -> Rows:
+    """Return rows with conditional means, or draws, in missing cells, which depend on the observed ones."""
+    filled, (n_components, d) = np.array(y, dtype=np.float64), theta.means.shape
+    labels = None if rng is None else drawn_labels(rows, rng)
+    noise = None if rng is None else rng.normal(size=y.shape)
+    for here in blocks_of(len(y), n_components, d):
+        z = filled[here]
+        missing = np.isnan(z)
+        patterns, number = numbered(~missing)
+        given = conditionals(patterns, theta.weights, theta.means, bound.covariances(theta))
+        expected, _ = expected_rows(z, theta.means, given, number)
+        if labels is None or noise is None:
+            values = np.einsum("bm,bmd->bd", rows[here], expected)
+        else:
+            # Ones in the diagonal of observed cells: the factorisation leaves these alone.
+            lower = np.linalg.cholesky(given.left + np.eye(d) * patterns[:, None, :, None])
+            own = labels[here]
+            factors = lower[number, np.minimum(own, lower.shape[1] - 1)]
+            values = expected[np.arange(len(z)), own]
+            values += np.einsum("bij,bj->bi", factors, np.where(missing, noise[here], 0.0))
+        filled[here] = np.where(missing, values, z)
+    return filled.astype(y.dtype, copy=False)

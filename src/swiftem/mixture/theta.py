@@ -7,10 +7,10 @@ from typing import NamedTuple
 from swiftem.core.types import Array
 
 __all__ = [
-    "GaussianMixtureStatistics",
     "GaussianMixtureTheta",
     "GaussianStatistics",
     "GaussianTheta",
+    "MixtureStatistics",
     "ObservedStatistics",
 ]
 
@@ -22,8 +22,11 @@ class GaussianMixtureTheta(NamedTuple):
     means: Array
 
 
-class GaussianMixtureStatistics(NamedTuple):
-    """Statistics with unit variances: means of r_m, ``weights`` (M,), and of r_m·y, ``sums`` (M, d)."""
+class MixtureStatistics(NamedTuple):
+    """Statistics, means over samples: ``weights`` (M,) of r_m, and ``sums`` of r_m·T(y).
+
+    Their shape is (M, p) for a family of p features, and (M, d) for Gaussians with unit variances.
+    """
 
     weights: Array
     sums: Array

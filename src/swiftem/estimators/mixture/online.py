@@ -17,7 +17,6 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.estimators.mixture.plan import kernels_for
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.rows import has_missing
 from swiftem.mixture.starts import starts_of
 
 __all__ = ["OnlineMixture", "Reservoir"]
@@ -198,7 +197,7 @@ class OnlineMixture:
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = starts_of(bound).redraw(theta, s, labels, rng)
+        rows = starts_of(bound).draw(theta, labels, rng, s)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 
@@ -209,7 +208,7 @@ class OnlineMixture:
 
         ``step`` maps k = 1, 2, ..., the number of the batch, to γ; None for the rule of this class.
         """
-        if has_missing(source) and not self.model.has_holes:
+        if source.has_missing and not self.model.has_holes:
             return self._widened().add(source, theta, fit_rows, step)
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)

@@ -14,7 +14,7 @@ import torch
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
-from swiftem.mixture.covariance.kind import ROUNDING as REFERENCE_ROUNDING
+from swiftem.mixture.covariance import ROUNDING as REFERENCE_ROUNDING
 from swiftem.mixture.gaussians import BoundGaussians
 
 if TYPE_CHECKING:

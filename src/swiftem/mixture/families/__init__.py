@@ -101,7 +101,7 @@ def read_family(family: Given) -> Family:
 
 
 def has_option(name: str, option: str) -> bool:
-    """Tell whether a family has an option.
+    """Return whether a family has an option.
 
     >>> has_option("student-t", "floor"), has_option("poisson", "floor")
     (True, False)

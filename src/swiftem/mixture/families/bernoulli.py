@@ -6,12 +6,10 @@ T(y) = y, φ = log p − log(1 − p), c = Σ_j log(1 − p_j) and h(y) = 1. M-s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Family, Params
 
 __all__ = ["Bernoulli"]
@@ -42,7 +40,7 @@ class Bernoulli(Family):
         """Return the shape of the probabilities."""
         return {"probabilities": (n_components, d)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values other than zero and one."""
         bad = (y != 0) & (y != 1)
         if bad.any():
@@ -50,8 +48,8 @@ class Bernoulli(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p − log(1 − p) and Σ log(1 − p)."""
-        of_no = self.constants(params)
-        return np.log(np.maximum(params["probabilities"], LEAST)) - of_no, of_no.sum(axis=1)
+        log_no = self.constants(params)
+        return np.log(np.maximum(params["probabilities"], LEAST)) - log_no, log_no.sum(axis=1)
 
     def constants(self, params: Params) -> Array:
         """Return log(1 − p)."""
@@ -65,7 +63,7 @@ class Bernoulli(Family):
         """Return the means."""
         return {"probabilities": means.copy()} if ((means >= 0) & (means <= 1)).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return zeros and ones."""
         yes = params["probabilities"][labels]
         return np.asarray(rng.random(yes.shape) < yes, dtype=np.float64)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_int
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Binomial"]
@@ -47,6 +46,7 @@ class Binomial(Family):
     """
 
     name = "binomial"
+    learnt = ("trials",)
 
     trials: int | tuple[int, ...] | None = None
 
@@ -59,11 +59,6 @@ class Binomial(Family):
     def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
         """Zero and the number of trials."""
         return 0.0, np.inf if self.trials is None else np.array(self.trials, dtype=np.float64)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether trials are unknown."""
-        return self.trials is None
 
     def learn(self, columns: Columns) -> Family:
         """Set the trials of each column to its largest count."""
@@ -82,7 +77,7 @@ class Binomial(Family):
         """Return the shape of the probabilities."""
         return {"probabilities": (n_components, d)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts of successes."""
         trials = self._trials(y.shape[1])
         bad = (y < 0) | (y != np.floor(y)) | (y > trials)
@@ -96,13 +91,13 @@ class Binomial(Family):
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p − log(1 − p) and Σ N log(1 − p)."""
         yes = params["probabilities"]
-        of_no = np.log(np.maximum(1.0 - yes, LEAST))
-        return np.log(np.maximum(yes, LEAST)) - of_no, of_no @ self._trials(yes.shape[1])
+        log_no = np.log(np.maximum(1.0 - yes, LEAST))
+        return np.log(np.maximum(yes, LEAST)) - log_no, log_no @ self._trials(yes.shape[1])
 
     def constants(self, params: Params) -> Array:
         """Return N log(1 − p)."""
-        of_no = np.log(np.maximum(1.0 - params["probabilities"], LEAST))
-        return np.asarray(of_no * self._trials(of_no.shape[1]))
+        log_no = np.log(np.maximum(1.0 - params["probabilities"], LEAST))
+        return np.asarray(log_no * self._trials(log_no.shape[1]))
 
     def expected(self, params: Params) -> Array:
         """Return N p."""
@@ -113,13 +108,13 @@ class Binomial(Family):
         yes = means / self._trials(means.shape[1])
         return {"probabilities": yes} if ((yes >= 0) & (yes <= 1)).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return counts of successes."""
         yes = params["probabilities"][labels]
         trials = self._trials(yes.shape[1]).astype(np.int64)
         return np.asarray(rng.binomial(trials, yes), dtype=np.float64)
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return log (N choose y)."""
         from scipy.special import gammaln
 

@@ -1,8 +1,8 @@
 r"""Blocks of columns, each with its own family, independent given the component.
 
 log f(y; θ_m) = Σ_block log f_block(y_block; θ_m), so that features, natural parameters and statistics of the
-blocks are concatenated: first the features of channel r, block by block, then those of further channels, then
-the indicators of codes.
+blocks are concatenated: first the features of channel r, block by block, then of further channels, then the
+indicators of codes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.checks import shown
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Blocks"]
@@ -108,47 +108,42 @@ class Blocks(Family):
         return sum(map(len, self.columns))
 
     @property
-    def _parts(self) -> list[tuple[Family, Any]]:
-        return list(zip(self.families, self._slices, strict=True))
+    def _sizes(self) -> list[tuple[Family, int]]:
+        """Each family, and the number of its columns."""
+        return list(zip(self.families, map(len, self.columns), strict=True))
 
     @cached_property
-    def _slices(self) -> list[Any]:
-        """Columns of the blocks: a slice if they are contiguous, which needs no copy."""
-        found: list[Any] = []
-        for columns in self.columns:
-            first = int(columns[0])
-            is_range = columns == tuple(range(first, first + len(columns)))
-            found.append(slice(first, first + len(columns)) if is_range else np.array(columns, dtype=np.intp))
-        return found
+    def _parts(self) -> list[tuple[Family, Index, slice | Index]]:
+        """Each family, its columns, and what selects them: a slice if they are contiguous, without a copy."""
+        parts: list[tuple[Family, Index, slice | Index]] = []
+        for family, named in zip(self.families, self.columns, strict=True):
+            columns = np.array(named, dtype=np.intp)
+            is_range = (np.diff(columns) == 1).all()
+            parts.append((family, columns, slice(columns[0], columns[-1] + 1) if is_range else columns))
+        return parts
 
     @cached_property
     def _widths(self) -> list[tuple[int, ...]]:
         """Features of the channels of each block."""
-        pairs = zip(self.families, self.columns, strict=True)
-        return [family.widths(len(columns)) for family, columns in pairs]
+        return [family.widths(count) for family, count in self._sizes]
 
     @cached_property
     def places(self) -> list[Index]:
-        """Positions of the features of each block, including those of its codes."""
-        first = 0
-        found: list[list[Any]] = [[] for _ in self.families]
-        for place, widths in enumerate(self._widths):
-            found[place].append(np.arange(first, first + widths[0]))
-            first += widths[0]
-        for place, widths in enumerate(self._widths):
-            found[place].append(np.arange(first, first + sum(widths[1:])))
-            first += sum(widths[1:])
-        for place, family in enumerate(self.families):
-            found[place].append(np.arange(first, first + family.n_codes))
-            first += family.n_codes
-        return [np.concatenate(parts) for parts in found]
+        """Positions of the features of each block, for r, for further channels, and of its codes."""
+        pairs = zip(self.families, self._widths, strict=True)
+        sizes = np.array([(widths[0], sum(widths[1:]), family.n_codes) for family, widths in pairs])
+        ends = sizes.T.cumsum().reshape(3, -1).T
+        return [
+            np.concatenate([np.arange(end - size, end) for size, end in zip(*block, strict=True)])
+            for block in zip(sizes, ends, strict=True)
+        ]
 
     def clipped(self, counts: Array, sums: Array) -> Array:
         """Return sums within the bounds of each block."""
-        found = np.empty_like(sums)
+        sums = sums.copy()
         for family, place in zip(self.families, self.places, strict=True):
-            found[:, place] = family.clipped(counts, sums[:, place])
-        return found
+            sums[:, place] = family.clipped(counts, sums[:, place])
+        return sums
 
     @property
     def takes_missing(self) -> bool:
@@ -172,21 +167,18 @@ class Blocks(Family):
 
     def learn(self, columns: Columns) -> Family:
         """Let each block learn from its columns."""
-        learnt = [
-            family.learn(_part(columns, here)) if family.needs_data else family
-            for family, here in self._parts
-        ]
+        parts = [(family, columns.part(here)) for family, _, here in self._parts]
+        learnt = [family.learn(part) if family.needs_data else family for family, part in parts]
         return replace(self, families=tuple(learnt))
 
     def streamed(self, columns: Columns) -> Family:
         """Let each block learn from more rows."""
-        found = tuple(family.streamed(_part(columns, here)) for family, here in self._parts)
-        return replace(self, families=found)
+        learnt = [family.streamed(columns.part(here)) for family, _, here in self._parts]
+        return replace(self, families=tuple(learnt))
 
     def coded_columns(self, d: int) -> tuple[int, ...]:
         """Return the columns of blocks of codes."""
-        pairs = zip(self.families, self.columns, strict=True)
-        return tuple(int(column) for family, columns in pairs if family.is_coded for column in columns)
+        return tuple(int(j) for family, columns, _ in self._parts if family.is_coded for j in columns)
 
     def level_codes(self) -> list[tuple[int, ...]]:
         """Return the codes of the levels of all blocks."""
@@ -194,58 +186,52 @@ class Blocks(Family):
 
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the parameters of each block."""
-        return {
-            family.name: family.shapes(n_components, len(columns))
-            for family, columns in zip(self.families, self.columns, strict=True)
-        }
+        return {family.name: family.shapes(n_components, count) for family, count in self._sizes}
 
     def widths(self, d: int) -> tuple[int, ...]:
-        """Return the features of channel r, then those of each further channel."""
+        """Return the features of channel r, then of each further channel."""
         more = [width for widths in self._widths for width in widths[1:]]
         return (sum(widths[0] for widths in self._widths), *more)
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Let each block check its columns."""
-        for family, here in self._parts:
+        for family, _, here in self._parts:
             family.check_rows(y[:, here])
 
-    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def checked(self, y: Rows, first: int) -> Rows:
         """Return the features; errors name the row and the family."""
-        for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
+        for family, columns, here in self._parts:
             with _named_columns(columns):
                 family.checked(y[:, here], first)
         return self.features(y)
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return the concatenated features."""
-        first, more = [], []
-        for (family, here), widths in zip(self._parts, self._widths, strict=True):
-            found = family.features(y[:, here])
-            first.append(found[:, : widths[0]])
-            more.append(found[:, widths[0] :])
-        return np.concatenate(first + more, axis=1)
+        parts = [
+            np.split(family.features(y[:, here]), widths[:1], axis=1)
+            for (family, _, here), widths in zip(self._parts, self._widths, strict=True)
+        ]
+        return np.concatenate([part for channel in zip(*parts, strict=True) for part in channel], axis=1)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the blocks' rows for k-means, each column with a variance of one."""
-        found = np.concatenate([family.for_start(y[:, here]) for family, here in self._parts], axis=1)
-        spread = found.std(axis=0, dtype=np.float64)
-        return np.asarray(found / np.where(spread > 0.0, spread, 1.0).astype(found.dtype))
+        rows = np.concatenate([family.for_start(y[:, here]) for family, _, here in self._parts], axis=1)
+        spread = rows.std(axis=0, dtype=np.float64)
+        return np.asarray(rows / np.where(spread > 0.0, spread, 1.0).astype(rows.dtype))
 
     @property
     def n_codes(self) -> int:
         """Indicators of all blocks."""
         return sum(family.n_codes for family in self.families)
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, block after block."""
-        found, before = [], 0
-        for family, its, here in zip(self.families, self.columns, self._slices, strict=True):
-            if family.is_coded:
-                with _named_columns(its):
-                    found.append(family.codes(y[:, here], first) + np.int32(before))
-                before += family.n_codes
-        columns = [part.T for part in found]
-        return np.concatenate(columns).T if found else np.empty((len(y), 0), dtype=np.int32)
+        parts, before = [np.empty((0, len(y)), dtype=np.int32)], 0
+        for family, columns, here in self._parts:
+            with _named_columns(columns):
+                parts.append(family.codes(y[:, here], first).T + np.int32(before))
+            before += family.n_codes
+        return np.concatenate(parts).T
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ of all features, and the sum of the constants."""
@@ -255,53 +241,48 @@ class Blocks(Family):
             phi[:, place] = part
         return phi, np.sum([constant for _, constant in pairs], axis=0)
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return the sum of log f over blocks, and the factors of all channels."""
         pairs = []
-        for family, columns, here in zip(self.families, self.columns, self._slices, strict=True):
+        for family, columns, here in self._parts:
             with _named_columns(columns):
                 pairs.append(family.e_step(y[:, here], params[family.name]))
         return np.sum([logits for logits, _ in pairs], axis=0), [part for _, more in pairs for part in more]
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
+    def log_base(self, y: Rows) -> Array | None:
         """Return the sum of log h over blocks."""
-        found = [family.log_base(y[:, here]) for family, here in self._parts]
-        known = [part for part in found if part is not None]
+        parts = [family.log_base(y[:, here]) for family, _, here in self._parts]
+        known = [part for part in parts if part is not None]
         return np.sum(known, axis=0) if known else None
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the parameters of each block, or None if a block has none."""
         params: Params = {}
         for family, place in zip(self.families, self.places, strict=True):
-            found = family.m_step(counts, means[:, place])
-            if found is None:
-                return None
-            params[family.name] = found
-        return params
+            params[family.name] = family.m_step(counts, means[:, place])
+        return None if None in params.values() else params
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return random rows, block by block."""
         rows = np.empty((len(labels), self.d))
-        for family, here in self._parts:
+        for family, _, here in self._parts:
             rows[:, here] = family.draw(params[family.name], labels, rng)
         return rows
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with random values in missing cells, block by block."""
         rows = np.empty((len(labels), self.d))
-        for family, here in self._parts:
+        for family, _, here in self._parts:
             rows[:, here] = family.drawn(y[:, here], params[family.name], labels, rng)
         return rows
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows with missing cells replaced, block by block."""
-        found = np.array(y, dtype=np.float64)
-        for family, here in self._parts:
-            if np.isnan(found[:, here]).any():
-                found[:, here] = family.imputed(found[:, here], rows, params[family.name])
-        return found
+        filled = np.array(y, dtype=np.float64)
+        for family, _, here in self._parts:
+            if np.isnan(filled[:, here]).any():
+                filled[:, here] = family.imputed(filled[:, here], rows, params[family.name])
+        return filled
 
     def check_params(self, params: Params) -> None:
         """Let each block check its own parameters."""
@@ -310,24 +291,17 @@ class Blocks(Family):
 
     def n_free(self, n_components: int, d: int) -> int:
         """Return the sum over blocks."""
-        pairs = zip(self.families, self.columns, strict=True)
-        return sum(family.n_free(n_components, len(columns)) for family, columns in pairs)
+        return sum(family.n_free(n_components, count) for family, count in self._sizes)
 
 
 @contextmanager
-def _named_columns(columns: Sequence[int | str]) -> Iterator[None]:
+def _named_columns(columns: Index) -> Iterator[None]:
     """Context in which errors of a block, which counts its own columns, have the numbers of all columns."""
     try:
         yield
     except ValueError as error:
         said = re.sub(r"in column (\d+)", lambda at: f"in column {columns[int(at[1])]}", str(error))
         raise ValueError(said) from None
-
-
-def _part(columns: Columns, here: Any) -> Columns:
-    """Return the summary of a block's columns."""
-    parts: Any = [None if part is None else part[here] for part in columns]
-    return Columns(*parts)
 
 
 def _column(name: str, column: Any) -> int | str:

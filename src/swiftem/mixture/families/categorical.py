@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.checks import check_int, shortened, shown
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Categorical", "projected"]
@@ -28,15 +28,15 @@ PROJECTED = 16
 TOLERANCE = 1e-6
 
 
-def projected(codes: NDArray[Any], count: int) -> NDArray[Any]:
+def projected(codes: Rows, count: int) -> Rows:
     """Return a random projection of indicators, (b, k) of ``count``; a code of ``count`` has none."""
     k = min(count, PROJECTED)
     table = np.zeros((count + 1, k), dtype=np.float32)
     table[:count] = np.random.default_rng(0).normal(size=(count, k))
-    found = np.zeros((len(codes), k), dtype=np.float32)
+    rows = np.zeros((len(codes), k), dtype=np.float32)
     for column in codes.T:
-        found += table[column]
-    return found
+        rows += table[column]
+    return rows
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Categorical(Family):
     name = "categorical"
     bounds = (0.0, 1.0)
     is_coded = True
+    learnt = ("levels",)
 
     levels: tuple[int, ...] | None = None
     categories: tuple[tuple[int, ...], ...] | None = None
@@ -104,31 +105,25 @@ class Categorical(Family):
         """A code of each column."""
         return 0.0 if self.categories is None else np.array([codes[0] for codes in self.categories], float)
 
-    @property
-    def needs_data(self) -> bool:
-        """Whether levels must be counted."""
-        return self.levels is None
-
     def learn(self, columns: Columns) -> Family:
         """Take the codes in the data as levels."""
-        found = self._found(columns)
-        counts = tuple(map(len, found))
-        if all(codes[-1] == count - 1 for codes, count in zip(found, counts, strict=True)):
-            return replace(self, levels=counts)  # 0, 1, ... without gaps
-        return replace(self, categories=found)
+        codes = self._codes_of(columns)
+        if all(part == tuple(range(len(part))) for part in codes):
+            return replace(self, levels=tuple(map(len, codes)))
+        return replace(self, categories=codes)
 
     def streamed(self, columns: Columns) -> Family:
         """Take codes up to the largest of the first rows as levels, and remember which were seen."""
-        if self.levels is None:
-            found = self._found(columns)
-            return replace(self, levels=tuple(codes[-1] + 1 for codes in found), seen=found)
-        if self.seen is None:
+        if self.levels is not None and self.seen is None:
             return self
-        pairs = zip(self.seen, self._found(columns), self.levels, strict=True)
-        merged = tuple(tuple(c for c in sorted({*old, *new}) if c < count) for old, new, count in pairs)
-        return replace(self, seen=merged)
+        codes = self._codes_of(columns)
+        if self.levels is None or self.seen is None:
+            return replace(self, levels=tuple(part[-1] + 1 for part in codes), seen=codes)
+        parts = zip(self.seen, codes, self.levels, strict=True)
+        merged = (sorted(code for code in {*old, *new} if code < count) for old, new, count in parts)
+        return replace(self, seen=tuple(map(tuple, merged)))
 
-    def _found(self, columns: Columns) -> tuple[tuple[int, ...], ...]:
+    def _codes_of(self, columns: Columns) -> tuple[tuple[int, ...], ...]:
         """Return the codes in the data, (0,) for a column without any."""
         most = float(columns.highest.max())
         if most >= MOST:
@@ -141,74 +136,86 @@ class Categorical(Family):
         """Return the shape of the probabilities."""
         return {"probabilities": (n_components, d, max(self.levels) if self.levels else None)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not codes, or codes that the data of the fit do not have."""
         levels = self._levels()
         if y.shape[1] != len(levels):
             raise ValueError(f"must have {len(levels)} columns, as levels has, got {y.shape[1]}")
-        known = y < np.array(levels) if self.categories is None else self._places(y) >= 0
-        bad = (y < 0) | (y != np.floor(y)) | ~known
-        if bad.any():
-            column = int(np.argmax(bad.any(axis=0)))
-            value = y[:, column][bad[:, column]][0]
-            got = f"got {value:g}"
-            if self.categories is not None and (value < 0 or value != np.floor(value)):
-                raise ValueError(f"must be codes, whole numbers from 0 on, in column {column}, {got}")
-            if self.categories is not None:
-                codes = shortened([str(code) for code in self.categories[column]])
-                raise ValueError(
-                    f"must have categories of the fit in column {column} ({codes}), as levels= was not "
-                    f"given, {got}"
-                )
+        places = self._places(y)
+        bad = (y != np.floor(y)) | (places < 0) | (places >= np.array(levels))
+        if not bad.any():
+            return
+        column = int(np.argmax(bad.any(axis=0)))
+        value = y[:, column][bad[:, column]][0]
+        if self.categories is None:
             count = levels[column]
             why = "" if self.seen is None else ", from the first rows: give Categorical(levels=...) for more"
-            raise ValueError(
-                f"must be codes from 0 to {count - 1} in column {column} (levels={count}{why}), {got}"
+            message = f"must be codes from 0 to {count - 1} in column {column} (levels={count}{why})"
+        elif value < 0 or value != np.floor(value):
+            message = f"must be codes, whole numbers from 0 on, in column {column}"
+        else:
+            codes = shortened([str(code) for code in self.categories[column]])
+            message = (
+                f"must have categories of the fit in column {column} ({codes}), as levels= was not given"
             )
+        raise ValueError(f"{message}, got {value:g}")
 
     @cached_property
     def _tables(self) -> list[NDArray[np.int32]]:
         """Levels by code, −1 for a code without one, and for all codes beyond the table at its end."""
-        assert self.categories is not None
-        found = []
-        for codes in self.categories:
+        tables = []
+        for codes in self.categories or ():
             table = np.full(codes[-1] + 2, -1, dtype=np.int32)
             table[list(codes)] = np.arange(len(codes))
-            found.append(table)
-        return found
+            tables.append(table)
+        return tables
 
-    def _places(self, y: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the levels (b, d) of codes, −1 for other values."""
-        found = np.empty(y.shape, dtype=np.int32, order="F")  # kernels read a column contiguously
+    def _places(self, y: Rows) -> NDArray[np.int32]:
+        """Return the levels (b, d) of codes; for other values a number that is no level."""
         with np.errstate(invalid="ignore"):  # numbers too large for an integer
-            codes = y.astype(np.int64, order="F").view(np.uint64)
-        for column, table in enumerate(self._tables):
-            np.take(table, np.minimum(codes[:, column], len(table) - 1).astype(np.intp), out=found[:, column])
-        return found
+            places = y.astype(np.int32, order="F")  # kernels read the codes of a column contiguously
+        for table, column in zip(self._tables, places.T, strict=False):
+            column[:] = table[np.minimum(column.view(np.uint32), len(table) - 1)]
+        return places
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def features(self, y: Rows) -> Rows:
+        """Return no features but the indicators."""
+        return y[:, :0]
+
+    @property
+    def n_codes(self) -> int:
+        """Σ levels."""
+        return sum(self._levels())
+
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, shape (b, d)."""
-        if self.categories is None:
-            return super().codes(y, first)
-        found = self._places(y)
-        if len(found) and found.min() < 0:
+        levels, places = np.array(self._levels()), self._places(y)
+        if len(places) and ((places.max(axis=0) >= levels).any() or places.min() < 0):
             self.checked(y, first)
-            raise ValueError(f"data must have categories of the fit (family {self.name!r}).")
-        found += np.concatenate([[0], np.cumsum(self._levels())[:-1]]).astype(np.int32)
-        return found
+            raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
+        places += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
+        return places
 
     def level_codes(self) -> list[tuple[int, ...]]:
         """Return the categories, or the codes up to each number of levels."""
-        return super().level_codes() if self.categories is None else list(self.categories)
+        return list(self.categories or (tuple(range(count)) for count in self._levels()))
 
-    def _coded(self, places: NDArray[Any]) -> NDArray[Any]:
+    def _levels(self) -> tuple[int, ...]:
+        if self.levels is None:
+            raise ValueError(
+                "levels must be given if there are no data to count them in: Categorical(levels=(3, 2, ...)),"
+                " one number per column."
+            )
+        return self.levels
+
+    def _coded(self, places: Rows) -> Rows:
         """Return the codes of levels (b, d)."""
         if self.categories is None:
             return places
         columns = zip(self.categories, places.T, strict=True)
         return np.column_stack([np.array(codes)[part.astype(np.intp)] for codes, part in columns])
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return a random projection of the indicators, which keeps their distances."""
         return projected(self.codes(y), self.n_codes)
 
@@ -219,8 +226,8 @@ class Categorical(Family):
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return log p of all levels, column by column."""
-        found = params["probabilities"][:, self._inside()]
-        return np.log(np.maximum(found, LEAST)), np.zeros(len(found))
+        probabilities = params["probabilities"][:, self._inside()]
+        return np.log(np.maximum(probabilities, LEAST)), np.zeros(len(probabilities))
 
     def constants(self, params: Params) -> Array:
         """Return zeros."""
@@ -229,12 +236,12 @@ class Categorical(Family):
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the means divided by their sums, which are one up to noise."""
         inside = self._inside()
-        found = np.zeros((len(means), *inside.shape))
-        found[:, inside] = np.maximum(means, 0.0)
-        sums = found.sum(axis=2, keepdims=True)
-        return {"probabilities": found / sums} if (sums > 0.0).all() else None
+        shares = np.zeros((len(means), *inside.shape))
+        shares[:, inside] = np.maximum(means, 0.0)
+        sums = shares.sum(axis=2, keepdims=True)
+        return {"probabilities": shares / sums} if (sums > 0.0).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return codes."""
         ends = np.cumsum(params["probabilities"], axis=2)
         rows = np.empty((len(labels), ends.shape[1]))
@@ -248,13 +255,13 @@ class Categorical(Family):
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for invalid probabilities of the levels."""
-        found = params["probabilities"]
-        if (found < 0).any() or not np.allclose(found.sum(axis=2), 1.0, rtol=0.0, atol=TOLERANCE):
+        given = params["probabilities"]
+        if (given < 0).any() or not np.allclose(given.sum(axis=2), 1.0, rtol=0.0, atol=TOLERANCE):
             raise ValueError("probabilities must not be negative, and sum to 1 over the levels.")
-        if self.levels is not None and found[:, ~self._inside()].any():
+        if self.levels is not None and given[:, ~self._inside()].any():
             raise ValueError("probabilities must be zero beyond the levels of a column.")
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows (b, d) with the most likely level in missing cells."""
         likely = np.einsum("im,mjl->ijl", rows, params["probabilities"]).argmax(axis=2)
         return np.where(np.isnan(y), self._coded(likely), y)

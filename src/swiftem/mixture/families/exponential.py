@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Exponential"]
@@ -25,7 +23,7 @@ class Exponential(Family):
     Parameters
     ----------
     scale : tuple of float, optional
-        Means of the columns, for starts; by default those of the data.
+        Means of the columns, for starts; by default from the data.
 
     Examples
     --------
@@ -40,13 +38,9 @@ class Exponential(Family):
 
     name = "exponential"
     bounds = (0.0, inf)
+    learnt = ("scale",)
 
     scale: tuple[float, ...] | None = field(default=None, repr=False)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether the scale is unknown."""
-        return self.scale is None
 
     def learn(self, columns: Columns) -> Family:
         """Set the scale from the data; raise ValueError for a column of zeros, which has no rate."""
@@ -61,12 +55,12 @@ class Exponential(Family):
         """Return the shape of the rates."""
         return {"rates": (n_components, d)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for negative amounts."""
         if (y < 0).any():
             raise ValueError(f"must not be negative, got {y[y < 0][0]:g}")
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the cube roots of amounts without a unit, which are nearly normal."""
         return np.asarray(np.cbrt(y / np.array(self.scale or 1.0)))
 
@@ -86,7 +80,7 @@ class Exponential(Family):
         """Return one over the means; None if a mean is zero."""
         return {"rates": 1.0 / means} if (means > 0).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return waiting times."""
         return np.asarray(rng.exponential(1.0 / params["rates"][labels]))
 

@@ -1,6 +1,6 @@
 r"""The interface of a family of components.
 
-The density of a component is that of an exponential family,
+The density of a component belongs to an exponential family,
 
 .. math:: \log f(y; \theta_m) = \langle T(y), \phi(\theta_m) \rangle + c(\theta_m) + \log h(y),
 
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 
 __all__ = ["Columns", "Family", "Params"]
 
@@ -43,12 +43,16 @@ class Columns(NamedTuple):
     variance: Array
     codes: Any = None
 
+    def part(self, here: slice | Index) -> Columns:
+        """Return the summary of some of the columns."""
+        return Columns._make(None if part is None else part[here] for part in self)
+
 
 class Family(ABC):
     """A family of components; derive a frozen dataclass, whose fields are the users' choices.
 
     A family is complete with :meth:`shapes`, :meth:`check_rows`, :meth:`natural`, :meth:`m_step` and
-    :meth:`draw`. M is the number of components, d the number of columns, p that of features.
+    :meth:`draw`. M is the number of components, d the number of columns, p the number of features.
 
     Examples
     --------
@@ -98,8 +102,7 @@ class Family(ABC):
     then clipped."""
 
     is_coded: ClassVar[bool] = False
-    """Whether the columns are codes; the field ``levels`` then has the number of levels of each column, and
-    features are the Σ levels indicators, column by column."""
+    """Whether the columns are codes; features are then indicators of their levels, column by column."""
 
     kinds: ClassVar[int] = 1
     """Number of features of a column, if columns are independent."""
@@ -110,6 +113,9 @@ class Family(ABC):
 
     remedy: ClassVar[str] = "leave out such rows, or choose another family"
     """Advice if cells are missing, and the family needs complete rows."""
+
+    learnt: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that :meth:`learn` sets if they are None."""
 
     channels: ClassVar[tuple[float, ...]] = ()
     """Further channels: the values of their factors g_c in rows of the prior and of a start."""
@@ -122,7 +128,7 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for invalid rows (b, d) of finite numbers.
 
         The message follows the word "data": "must be counts, got -1".
@@ -149,7 +155,7 @@ class Family(ABC):
         """Return c of each column, (M, d), whose sums over columns are c.
 
         A family that defines it has columns that are independent given the component: features are then
-        those of all columns, kind after kind, (b, k·d), and cells may be missing
+        ordered kind after kind, all columns of each, (b, k·d), and cells may be missing
         (:class:`swiftem.mixture.families.observed.Observed`).
         """
         raise NotImplementedError
@@ -166,35 +172,33 @@ class Family(ABC):
             "random_state, for random draws."
         )
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows (b, d) with conditional means in missing cells, given responsibilities (b, M)."""
         return np.where(np.isnan(y), rows @ self.expected(params), y)
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows (b, d) with random values in missing cells, given components ``labels`` (b,)."""
         return np.where(np.isnan(y), self.draw(params, labels, rng), y)
 
     @abstractmethod
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return random rows, shape (count, d), of the components ``labels`` (count,)."""
 
-    def redraw(self, params: Params, means: Array, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def redraw(self, params: Params, means: Array, labels: Index, rng: np.random.Generator) -> Array:
         """Return random rows like those whose features have ``means`` (M, p); by default :meth:`draw`.
 
         A conditional family, which has no distribution of some columns, takes these from the means.
         """
         return self.draw(params, labels, rng)
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return T(y), shape (b, p), of rows (b, d); by default the rows themselves, nothing for codes."""
-        return y[:, :0] if self.is_coded else y
+    def features(self, y: Rows) -> Rows:
+        """Return T(y) without indicators, shape (b, p), of rows (b, d); by default the rows themselves."""
+        return y
 
     @property
     def needs_data(self) -> bool:
-        """Whether :meth:`learn` must be called before there is a model; by default not."""
-        return False
+        """Whether :meth:`learn` must be called before there is a model."""
+        return any(getattr(self, name) is None for name in self.learnt)
 
     def learn(self, columns: Columns) -> Family:
         """Return the family with fields that depend on the data.
@@ -213,17 +217,17 @@ class Family(ABC):
 
     def level_codes(self) -> list[tuple[int, ...]]:
         """Return the code of each level, for the columns of :meth:`coded_columns`."""
-        return [tuple(range(count)) for count in self._levels()] if self.is_coded else []
+        return []
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the rows (b, k) for k-means of a start, from rows (b, d); by default the rows themselves."""
         return y
 
     def widths(self, d: int) -> tuple[int, ...]:
-        """Return the number of features of each channel, that of r first; by default all belong to r."""
+        """Return the number of features of each channel, r first; by default all belong to r."""
         return (self.features(np.full((1, d), self.filler)).shape[1],)
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return log f(y; θ_m) − log h(y), (b, M), and for each further channel E[g_c | y, m], (b, M)."""
         phi, constant = self.natural(params)
         dense = self.features(y)
@@ -235,35 +239,17 @@ class Family(ABC):
 
     @property
     def n_codes(self) -> int:
-        """Σ levels: the number of features that are indicators."""
-        return sum(self._levels()) if self.is_coded else 0
+        """Number of features that are indicators."""
+        return 0
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
         """Return which indicators are one, shape (b, k), of rows (b, d) whose first has index ``first``.
 
         Compiled code trusts them: codes beyond the levels raise ValueError.
         """
-        if not self.is_coded:
-            return np.empty((len(y), 0), dtype=np.int32)
-        levels = np.array(self._levels())
-        with np.errstate(invalid="ignore"):  # numbers too large for an integer
-            found = y.astype(np.int32, order="F")  # kernels read the codes of a column contiguously
-        if len(found) and ((found.max(axis=0) >= levels).any() or found.min() < 0):
-            self.checked(y, first)
-            raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
-        found += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
-        return found
+        return np.empty((len(y), 0), dtype=np.int32)
 
-    def _levels(self) -> tuple[int, ...]:
-        found: tuple[int, ...] | None = getattr(self, "levels", None)
-        if found is None:
-            raise ValueError(
-                f"levels must be given if there are no data to count them in: {type(self).__name__}("
-                "levels=(3, 2, ...)), one number per column."
-            )
-        return found
-
-    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def checked(self, y: Rows, first: int) -> Rows:
         """Return the features of rows whose first has index ``first``; errors name the row."""
         if y.dtype.kind == "f" and np.isnan(y.sum(dtype=np.float64)) and np.isnan(y).any():
             row = first + int(np.argmax(np.isnan(y).any(axis=1)))
@@ -273,7 +259,7 @@ class Family(ABC):
             )
         return self.features(self.valid(y, first))
 
-    def valid(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def valid(self, y: Rows, first: int) -> Rows:
         """Return rows whose first has index ``first``; errors name the row."""
         try:
             self.check_rows(y)
@@ -288,12 +274,12 @@ class Family(ABC):
             raise ValueError(f"data {said} in row {row} (family {self.name!r}).") from None
         return y
 
-    def log_base(self, y: NDArray[Any]) -> Array | None:
+    def log_base(self, y: Rows) -> Array | None:
         """Return log h(y), shape (b,), of rows (b, d), or None for zeros; by default from each column."""
         found = self.log_bases(y)
         return None if found is None else np.asarray(found.sum(axis=1))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return log h of each column, (b, d), if columns are independent; None, the default, for zeros."""
         return None
 

@@ -12,34 +12,32 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.log_normal import check_positive
-from swiftem.mixture.families.shape_equation import solve_shape
 
-__all__ = ["Amounts", "Gamma"]
+__all__ = ["Amounts", "Gamma", "solve_shape"]
 
 LARGEST = 1e8
 """Largest shape: at larger ones the log-density would lose digits."""
+STEPS = 12
+"""Newton steps: from the start used here five give full precision."""
+LARGE = 50.0
+"""From this shape on, series replace differences of close numbers."""
 
 
 class Amounts(Family):
     """Positive amounts y, relative to ``scale``; data may set ``scale`` and ``variation``."""
 
+    learnt = ("scale", "variation")
     floor: float
     scale: tuple[float, ...] | None
     variation: tuple[float, ...] | None
 
     def __post_init__(self) -> None:
         check_real("floor", self.floor, minimum=0.0)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether scale or variation are unknown."""
-        return self.scale is None or self.variation is None
 
     def learn(self, columns: Columns) -> Family:
         """Set scale and variation from the data; a constant column has a variation of one."""
@@ -56,7 +54,7 @@ class Amounts(Family):
         one = (1.0,) * d
         return np.array(self.scale or one), np.array(self.variation or one)
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for amounts that are not positive."""
         check_positive(y)
 
@@ -74,9 +72,9 @@ class Gamma(Amounts):
     Parameters
     ----------
     floor : float
-        Smallest squared coefficient of variation, 1 / shape, relative to that of the column in all data.
+        Smallest squared coefficient of variation, 1 / shape, relative to its value for all data.
     scale, variation : tuple of float, optional
-        Mean and squared coefficient of variation of each column; by default those of the data.
+        Mean and squared coefficient of variation of each column; by default from the data.
 
     Examples
     --------
@@ -103,21 +101,20 @@ class Gamma(Amounts):
         """Return the shapes of both parameters."""
         return {"shapes": (n_components, d), "rates": (n_components, d)}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return z and log z."""
         z = y / self.unit(y.shape[1])[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.concatenate([z, np.log(z)], axis=1)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return log z."""
         return self.features(y)[:, y.shape[1] :]
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return (−B, a) and Σ (a log B − log Γ(a))."""
-        return np.concatenate([-self._rates(params), params["shapes"]], axis=1), self.constants(params).sum(
-            axis=1
-        )
+        phi = np.concatenate([-self._rates(params), params["shapes"]], axis=1)
+        return phi, self.constants(params).sum(axis=1)
 
     def constants(self, params: Params) -> Array:
         """Return a log B − log Γ(a)."""
@@ -144,11 +141,35 @@ class Gamma(Amounts):
         a = solve_shape(np.maximum(np.log(z) - logs, least))
         return {"shapes": a, "rates": a / (z * scale)}
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return amounts, at least the smallest positive number."""
         found = rng.gamma(params["shapes"][labels], 1.0 / params["rates"][labels])
         return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return −log y."""
         return -np.log(y.astype(np.float64))
+
+
+def solve_shape(target: Array) -> Array:
+    """Return the shapes a > 0 with log a − ψ(a) = target > 0, by Newton's method.
+
+    >>> solve_shape(np.array([0.5772156649015329, 5.000833333e-4])).round(6)
+    array([   1., 1000.])
+    """
+    from scipy.special import polygamma, psi
+
+    a = (3.0 - target + np.sqrt((target - 3.0) ** 2 + 24.0 * target)) / (12.0 * target)
+    for _ in range(STEPS):
+        i = 1.0 / np.maximum(a, LARGE)
+        value = np.where(
+            a < LARGE, np.log(a) - psi(a), i * (0.5 + i * (1 / 12 - i * i * (1 / 120 - i * i / 252)))
+        )
+        slope = np.where(
+            a < LARGE,
+            1.0 / a - polygamma(1, a),
+            -i * i * (0.5 + i * (1 / 6 - i * i * (1 / 30 - i * i / 42))),
+        )
+        step = (value - target) / slope
+        a = np.maximum(a - step, 0.5 * a)
+    return a

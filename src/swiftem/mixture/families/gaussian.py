@@ -1,7 +1,7 @@
 r"""Columns of numbers: independent normal columns, with a mean for each component and column.
 
 With z = (y − centre) / scale, m = (μ − centre) / scale and v = σ² / scale², T(y) = (z, z²),
-φ = (m / v, −1 / 2v), c = −½ Σ_j (m_j² / v_j + log 2πσ_j²) and h(y) = 1. Centre and scale are those of the
+φ = (m / v, −1 / 2v), c = −½ Σ_j (m_j² / v_j + log 2πσ_j²) and h(y) = 1. Centre and scale come from the
 data, so that neither an offset nor a unit costs digits. M-step: m is the mean of z, v the mean of z² minus
 m², and at least ``floor``.
 """
@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Gaussian", "standard"]
@@ -35,13 +34,9 @@ def standard(columns: Columns) -> tuple[tuple[float, ...], tuple[float, ...]]:
 class Standardised(Family):
     """Columns of numbers z = (y − centre) / scale; data may set ``centre`` and ``scale``."""
 
+    learnt = ("centre", "scale")
     centre: tuple[float, ...] | None
     scale: tuple[float, ...] | None
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether centre or scale are unknown."""
-        return self.centre is None or self.scale is None
 
     def learn(self, columns: Columns) -> Family:
         """Set centre and scale from the data."""
@@ -52,15 +47,12 @@ class Standardised(Family):
 
     def unit(self, d: int) -> tuple[Array, Array]:
         """Return centre and scale, (d,) each."""
-        return (
-            np.zeros(d) if self.centre is None else np.array(self.centre),
-            np.ones(d) if self.scale is None else np.array(self.scale),
-        )
+        return np.array(self.centre or (0.0,) * d), np.array(self.scale or (1.0,) * d)
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Accept all numbers."""
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return z."""
         centre, scale = self.unit(y.shape[1])
         return np.asarray((y - centre) / scale)
@@ -73,10 +65,10 @@ class Gaussian(Standardised):
     Parameters
     ----------
     covariance : {"diag", "spherical"}
-        One variance per column, or one for all columns of the family. Components with full or tied
-        covariances are those of :class:`swiftem.GaussianMixture`.
+        One variance per column, or one for all columns of the family. For full or tied covariances
+        see :class:`swiftem.GaussianMixture`.
     floor : float
-        Smallest variance, relative to that of the column in all data.
+        Smallest variance, relative to the variance of the column in all data.
     centre, scale : tuple of float, optional
         Of the columns; by default mean and standard deviation of the data.
 
@@ -103,7 +95,7 @@ class Gaussian(Standardised):
         if self.covariance not in ("diag", "spherical"):
             raise ValueError(
                 f"covariance must be 'diag' or 'spherical' in a family of columns, got {self.covariance!r}: "
-                "full and tied covariances are those of swiftem.GaussianMixture."
+                "full and tied covariances are in swiftem.GaussianMixture."
             )
         check_real("floor", self.floor, minimum=0.0)
 
@@ -112,7 +104,7 @@ class Gaussian(Standardised):
         of_variances = (n_components, d) if self.covariance == "diag" else (n_components,)
         return {"means": (n_components, d), "variances": of_variances}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return z and z²."""
         z = self.for_start(y)
         return np.concatenate([z, z * z], axis=1)
@@ -157,7 +149,7 @@ class Gaussian(Standardised):
             variances = np.maximum(v, self.floor) * np.square(scale)
         return {"means": centre + scale * m, "variances": variances} if (variances > 0.0).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return normal rows."""
         return np.asarray(rng.normal(params["means"][labels], np.sqrt(self._of_columns(params))[labels]))
 

@@ -2,7 +2,7 @@ r"""Positive amounts: independent inverse Gaussian columns, each with a mean and
 
 log f(y) = ½ log λ − λ (y − μ)² / (2 μ² y) + log h(y), log h(y) = −½ log 2π − 1.5 log y.
 
-Statistics are those of y and 1 / y, about the mean a of the column, so that no digits cancel:
+Statistics are of y and 1 / y, about the mean a of the column, so that no digits cancel:
 t = (y − a) / a and u = (y − a)² / (a y), since y = a (1 + t) and 1 / y = (1 + u − t) / a. With ρ = μ / a,
 
 (y − μ)² / (μ² y) = ((1 − 1/ρ)² + (1/ρ² − 1) t + u) / a.
@@ -13,12 +13,10 @@ M-step: μ = a (1 + E t) and μ / λ = μ E[1/y] − 1 = (1 + E t) E u − (E t)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Params
 from swiftem.mixture.families.gamma import Amounts
 
@@ -28,7 +26,7 @@ ROUNDING = 1e-12
 """A ratio μ / λ that is negative by less than this part of its two terms is zero."""
 
 LARGEST_U = 1e200
-"""Largest u: those of smaller amounts have no finite squares."""
+"""Largest u, as smaller amounts have one without a finite square."""
 LARGEST = 1e30
 """Largest λ / μ."""
 
@@ -44,7 +42,7 @@ class InverseGaussian(Amounts):
     floor : float
         Smallest 1 / shape, relative to variance / mean³ of the column in all data.
     scale, variation : tuple of float, optional
-        Mean and squared coefficient of variation of each column; by default those of the data.
+        Mean and squared coefficient of variation of each column; by default from the data.
 
     Examples
     --------
@@ -69,7 +67,7 @@ class InverseGaussian(Amounts):
         """Return the shapes of the means and of λ."""
         return {"means": (n_components, d), "shapes": (n_components, d)}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return t and u, (b, 2 d)."""
         a, _ = self.unit(y.shape[1])
         t = (y - a) / a
@@ -92,7 +90,7 @@ class InverseGaussian(Amounts):
         a, _ = self.unit(params["means"].shape[1])
         return params["shapes"] / (2.0 * a), (a - params["means"]) / params["means"]
 
-    def log_bases(self, y: NDArray[Any]) -> Array:
+    def log_bases(self, y: Rows) -> Array:
         """Return −½ log 2π − 1.5 log y."""
         return np.asarray(-0.5 * np.log(2 * np.pi) - 1.5 * np.log(y.astype(np.float64)))
 
@@ -110,11 +108,11 @@ class InverseGaussian(Amounts):
         mean, ratio = a * (1.0 + t), np.maximum(first - second, 1.0 / LARGEST)
         return {"means": mean, "shapes": 1.0 / np.maximum(ratio / mean, self.floor * variation / a)}
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return amounts, at least the smallest positive number."""
         found = rng.wald(params["means"][labels], params["shapes"][labels])
         return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return logarithms, in which k-means is not ruled by the largest amounts."""
         return np.asarray(np.log(y))

@@ -1,25 +1,23 @@
 r"""Positive amounts whose logarithms are normal, with a mean and a variance for each component and column.
 
-T(y), φ and c are those of the normal family for x = log y, and h(y) = Π_j 1 / y_j. M-step: mean and variance
+T(y), φ and c are as in the normal family for x = log y, and h(y) = Π_j 1 / y_j. M-step: mean and variance
 of x. Centre and scale of x are those that log-normal columns with the mean and variance of the data have.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.gaussian import Gaussian, standard
 
 __all__ = ["LogNormal", "check_positive"]
 
 
-def check_positive(y: NDArray[Any]) -> None:
+def check_positive(y: Rows) -> None:
     """Raise ValueError for amounts that are not positive."""
     if (y <= 0).any():
         raise ValueError(f"must be positive amounts, got {y[y <= 0][0]:g}")
@@ -34,7 +32,7 @@ class LogNormal(Gaussian):
     covariance : {"diag", "spherical"}
         One variance per column, or one for all columns of the family; ``variances`` then has shape (M,).
     floor : float
-        Smallest variance of a logarithm, relative to that of the column in all data.
+        Smallest variance of a logarithm, relative to its variance in all data.
     centre, scale : tuple of float, optional
         Of the logarithms; by default from mean and variance of the data.
 
@@ -58,20 +56,20 @@ class LogNormal(Gaussian):
         centre, scale = standard(columns._replace(mean=np.log(mean) - 0.5 * variance, variance=variance))
         return replace(self, centre=self.centre or centre, scale=self.scale or scale)
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for amounts that are not positive."""
         check_positive(y)
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the logarithms, standardised."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return super().for_start(np.log(y))
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return amounts."""
         return np.exp(super().draw(params, labels, rng))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return −log y."""
         return -np.log(y.astype(np.float64))
 

@@ -1,15 +1,15 @@
 r"""Families whose rows have missing cells.
 
 Cells are missing at random: whether a cell is missing may depend on what was observed, not on its value. The
-likelihood of a row is then that of its observed cells. With independent columns and o_j = 1 for an observed
-cell, else 0,
+likelihood of a row is then the one of its observed cells. With independent columns and o_j = 1 for an
+observed cell, else 0,
 
 .. math:: \log f(y_{obs}; \theta_m)
    = \sum_j o_j \big( \langle T_j(y_j), \phi_j(\theta_m) \rangle + c_j(\theta_m) + \log h_j(y_j) \big),
 
 again an exponential family: its features are (o_j T_j(y_j), o_j), its natural parameters (φ_j, c_j), and its
 constant is zero. The statistics thus have the mass of the observed cells, Σ_i r_im o_ij, and the M-step is
-that of the complete family for the means over observed cells,
+the one of the complete family for the means over observed cells,
 
 .. math:: \bar T_{mj} = \sum_i r_{im} o_{ij} T_j(y_{ij}) \Big/ \sum_i r_{im} o_{ij}.
 
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.blocks import Blocks
 from swiftem.mixture.families.categorical import projected
 from swiftem.mixture.families.family import Columns, Family, Params
@@ -83,10 +83,6 @@ class Observed(Family):
         """Let the family learn from more rows."""
         return replace(self, family=self.family.streamed(columns))
 
-    def level_codes(self) -> list[tuple[int, ...]]:
-        """Return the codes of the levels."""
-        return self.family.level_codes()
-
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the family's parameters."""
         return self.family.shapes(n_components, d)
@@ -99,74 +95,68 @@ class Observed(Family):
         """Return the number of free parameters."""
         return self.family.n_free(n_components, d)
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return complete random rows."""
         return self.family.draw(params, labels, rng)
 
-    def imputed(self, y: NDArray[Any], rows: Array, params: Params) -> Array:
+    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
         """Return rows with the family's values in missing cells."""
         return self.family.imputed(y, rows, params)
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with the family's random values in missing cells."""
         return self.family.drawn(y, params, labels, rng)
 
-    def _filled(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _filled(self, y: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """Return rows with a valid value in missing cells, and which cells are observed."""
         seen = ~np.isnan(y)
         return (y if seen.all() else np.where(seen, y, np.asarray(self.family.filler, y.dtype))), seen
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Let the family check the observed cells."""
         self.family.check_rows(self._filled(y)[0])
 
-    def checked(self, y: NDArray[Any], first: int) -> NDArray[Any]:
+    def checked(self, y: Rows, first: int) -> Rows:
         """Return the features of rows whose first has index ``first``; errors name the row."""
         return self.features(self.valid(y, first))
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return o·T(y), kind after kind, and o; nothing for codes."""
         if self.is_coded:
             return y[:, :0]
         filled, seen = self._filled(y)
-        found = self.family.features(filled)
-        k, d = found.shape[1] // y.shape[1], y.shape[1]
-        made = np.empty((len(y), (k + 1) * d), dtype=found.dtype if found.dtype.kind == "f" else np.float64)
-        for part in range(k):
-            np.multiply(found[:, part * d : (part + 1) * d], seen, out=made[:, part * d : (part + 1) * d])
-        made[:, k * d :] = seen
-        return made
+        features = self.family.features(filled)
+        b, d = y.shape
+        dtype = features.dtype if features.dtype.kind == "f" else np.float64
+        made = np.empty((b, self.family.kinds + 1, d), dtype=dtype)
+        np.multiply(features.reshape(b, -1, d), seen[:, None], out=made[:, :-1])
+        made[:, -1] = seen
+        return made.reshape(b, -1)
 
     @property
     def n_codes(self) -> int:
         """Σ levels, and one for all missing cells."""
         return self.family.n_codes + 1 if self.is_coded else 0
 
-    def codes(self, y: NDArray[Any], first: int = 0) -> NDArray[np.int32]:
-        """Return which indicators are one; the last one is that of missing cells."""
+    def codes(self, y: Rows, first: int = 0) -> NDArray[np.int32]:
+        """Return which indicators are one; the last one belongs to missing cells."""
         if not self.is_coded:
             return super().codes(y, first)
         filled, seen = self._filled(y)
-        try:
-            found = self.family.codes(filled, first)
-        except ValueError:
-            self.valid(y, first)
-            raise
-        np.copyto(found, np.int32(self.n_codes - 1), where=~seen)
-        return found
+        codes = self.family.codes(filled, first)
+        np.copyto(codes, np.int32(self.n_codes - 1), where=~seen)
+        return codes
 
-    def for_start(self, y: NDArray[Any]) -> NDArray[Any]:
+    def for_start(self, y: Rows) -> Rows:
         """Return the family's rows for k-means; missing cells are at the mean of their column."""
         if self.is_coded:
             return projected(self.codes(y), self.family.n_codes)
         filled, seen = self._filled(y)
-        found = np.array(self.family.for_start(filled))
-        total = np.sum(found, axis=0, where=seen, dtype=np.float64)
+        rows = np.array(self.family.for_start(filled))
+        total = np.sum(rows, axis=0, where=seen, dtype=np.float64)
         mean = total / np.maximum(seen.sum(axis=0), 1)
-        np.copyto(found, mean.astype(found.dtype), where=~seen)
-        return found
+        np.copyto(rows, mean.astype(rows.dtype), where=~seen)
+        return rows
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ and c of each column, (M, p + d), and zeros; φ and a zero for codes."""
@@ -175,15 +165,15 @@ class Observed(Family):
             return np.column_stack([phi, np.zeros(len(phi))]), constant
         return np.concatenate([phi, self.family.constants(params)], axis=1), np.zeros(len(phi))
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return log h of the observed cells, (b, d), zero for the others."""
         filled, seen = self._filled(y)
-        found = self.family.log_bases(filled)
-        if found is None and self.family.log_base(filled) is not None:
+        log_h = self.family.log_bases(filled)
+        if log_h is None and self.family.log_base(filled) is not None:
             raise ValueError(
                 f"family {self.name!r} must define log_bases(y), log h of each column, if cells are missing."
             )
-        return None if found is None else np.where(seen, found, 0.0)
+        return None if log_h is None else np.where(seen, log_h, 0.0)
 
     def clipped(self, counts: Array, sums: Array) -> Array:
         """Return sums of features within their bounds, and masses of observed cells from 0 to ``counts``."""
@@ -225,7 +215,7 @@ class ObservedT(Observed):
         """Return the numbers of features of the three channels."""
         return d, 3 * d, 1
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return o; o, o·z and o·z²; and 1."""
         filled, seen = self._filled(y)
         z = np.where(seen, self.family.for_start(filled), 0.0)
@@ -234,13 +224,12 @@ class ObservedT(Observed):
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ of the features, and c."""
         phi, constant = self.family.natural(params)
-        (m, a), d = self.family.matrices(params), params["means"].shape[1]
+        m, a = self.family.matrices(params)
         own = -0.5 * np.log(2.0 * np.pi * params["scales"])
         wide = np.concatenate([own, -0.5 * m * m / a, phi[:, 1:]], axis=1)
-        assert wide.shape[1] == 4 * d + 1
         return wide, constant - own.sum(axis=1)
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return log f of the observed cells, E[u | y, m] and E[log u − u | y, m]."""
         from scipy.special import gammaln, psi
 
@@ -270,11 +259,9 @@ class ObservedT(Observed):
         if not ((mass > 0.0).all() and (size > 0.0).all()):
             return None
         m = total / size
-        return self.family.of_diagonal(m, (squares - total * m) / mass, last[:, 0])
+        return self.family.solve(m, (squares - total * m) / mass, last[:, 0])
 
-    def drawn(
-        self, y: NDArray[Any], params: Params, labels: NDArray[Any], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
         """Return rows with random values in missing cells, which share u with the observed ones."""
         seen, nu = ~np.isnan(y), params["degrees_of_freedom"][labels]
         means, scales = params["means"][labels], params["scales"][labels]
@@ -322,10 +309,10 @@ def widened(family: Family, counts: Array, sums: Array) -> Array:
     if isinstance(family, Blocks):
         before = complete(family)
         assert isinstance(before, Blocks)
-        found = np.empty((len(sums), sum(map(len, family.places))))
+        wide = np.empty((len(sums), sum(map(len, family.places))))
         for part, old, new in zip(family.families, before.places, family.places, strict=True):
-            found[:, new] = widened(part, counts, sums[:, old])
-        return found
+            wide[:, new] = widened(part, counts, sums[:, old])
+        return wide
     if not isinstance(family, Observed):
         return sums
     if isinstance(family, ObservedT):

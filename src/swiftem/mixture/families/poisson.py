@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Family, Params
 
 __all__ = ["Poisson"]
@@ -45,7 +43,7 @@ class Poisson(Family):
         """Return the shape of the rates."""
         return {"rates": (n_components, d)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts."""
         bad = (y < 0) | (y != np.floor(y))
         if bad.any():
@@ -68,11 +66,11 @@ class Poisson(Family):
         """Return the means."""
         return {"rates": means.copy()} if (means >= 0).all() else None
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return counts."""
         return np.asarray(rng.poisson(params["rates"][labels]), dtype=np.float64)
 
-    def log_bases(self, y: NDArray[Any]) -> Array | None:
+    def log_bases(self, y: Rows) -> Array | None:
         """Return −log y!."""
         from scipy.special import gammaln
 

@@ -18,13 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_choice, check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Params
+from swiftem.mixture.families.gamma import solve_shape
 from swiftem.mixture.families.gaussian import Standardised
-from swiftem.mixture.families.shape_equation import solve_shape
 
 __all__ = ["StudentT"]
 
@@ -84,7 +83,7 @@ class StudentT(Standardised):
         scales = (n_components, d, d) if self.covariance == "full" else (n_components, d)
         return {"means": (n_components, d), "scales": scales, "degrees_of_freedom": (n_components,)}
 
-    def features(self, y: NDArray[Any]) -> NDArray[Any]:
+    def features(self, y: Rows) -> Rows:
         """Return 1, z and products of z, of the channel r·u; then 1, of r·(log u − u)."""
         z = self.for_start(y)
         one = np.ones((len(z), 1))
@@ -114,34 +113,34 @@ class StudentT(Standardised):
         unit = np.outer(scale, scale) if self.covariance == "full" else scale * scale
         return (params["means"] - centre) / scale, params["scales"] / unit
 
-    def _constant(self, params: Params) -> tuple[Array, Array]:
-        """Return log|Σ| and d."""
+    def _log_det(self, params: Params) -> Array:
+        """Return log|Σ|, (M,)."""
         if self.covariance == "full":
-            return np.linalg.slogdet(params["scales"])[1], params["means"].shape[1]
-        return np.log(params["scales"]).sum(axis=1), params["means"].shape[1]
+            return np.asarray(np.linalg.slogdet(params["scales"])[1])
+        return np.asarray(np.log(params["scales"]).sum(axis=1))
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ and c of the complete log-density."""
         from scipy.special import gammaln
 
-        (m, a), (size, d) = self.matrices(params), self._constant(params)
-        half = 0.5 * params["degrees_of_freedom"]
+        (m, a), half = self.matrices(params), 0.5 * params["degrees_of_freedom"]
         if self.covariance == "full":
             precision = np.linalg.inv(a)
             linear = np.einsum("mij,mj->mi", precision, m)
-            i, j = self._products(m.shape[1])
+            i, j = np.tril_indices(m.shape[1])
             squares = precision[:, i, j] * np.where(i == j, -0.5, -1.0)
         else:
             linear, squares = m / a, -0.5 / a
         phi = np.column_stack([-0.5 * (m * linear).sum(axis=1), linear, squares, half])
-        return phi, half * np.log(half) - gammaln(half) - 0.5 * (size + d * np.log(2.0 * np.pi))
+        log_det = self._log_det(params) + m.shape[1] * np.log(2.0 * np.pi)
+        return phi, half * np.log(half) - gammaln(half) - 0.5 * log_det
 
-    def e_step(self, y: NDArray[Any], params: Params) -> tuple[Array, list[Array]]:
+    def e_step(self, y: Rows, params: Params) -> tuple[Array, list[Array]]:
         """Return log f, E[u | y, m] and E[log u − u | y, m]."""
         from scipy.special import gammaln, psi
 
-        (m, a), (size, d), nu = self.matrices(params), self._constant(params), params["degrees_of_freedom"]
-        z, square = self.for_start(y), np.empty((len(y), len(m)))
+        (m, a), nu = self.matrices(params), params["degrees_of_freedom"]
+        z, d, square = self.for_start(y), y.shape[1], np.empty((len(y), len(m)))
         for k in range(len(m)):  # of differences, which keep the digits of rows far away
             away = z - m[k]
             if self.covariance == "full":
@@ -150,41 +149,39 @@ class StudentT(Standardised):
                 away = away / np.sqrt(a[k])
             square[:, k] = (away * away).sum(axis=1)
         half = 0.5 * (nu + d)
-        constant = gammaln(half) - gammaln(0.5 * nu) - 0.5 * (d * np.log(nu * np.pi) + size)
+        constant = gammaln(half) - gammaln(0.5 * nu) - 0.5 * (d * np.log(nu * np.pi) + self._log_det(params))
         u = (nu + d) / (nu + square)
         return constant - half * np.log1p(square / nu), [u, psi(half) - np.log(0.5 * (nu + square)) - u]
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return means, scales and degrees of freedom, or None if E[u] is not positive."""
         d = self._width(means.shape[1])
-        centre, scale = self.unit(d)
         size, total, products, last = np.split(means, [1, 1 + d, means.shape[1] - 1], axis=1)
         if not (size > 0.0).all():
             return None
-        m, found = total / size, np.empty((len(means), d, d))
+        m = total / size
         i, j = self._products(d)
-        products = products - total[:, i] * m[:, j]
-        if self.covariance == "diag":
-            return self.of_diagonal(m, products, last[:, 0])
-        found[:, i, j] = found[:, j, i] = products
-        found = _above(found, self.floor) * np.outer(scale, scale)
-        positive = bool((np.linalg.eigvalsh(found) > 0.0).all())
-        given = {"means": centre + scale * m, "scales": found, "degrees_of_freedom": self._nu(last[:, 0])}
-        return given if positive else None
+        return self.solve(m, products - total[:, i] * m[:, j], last[:, 0])
 
-    def _nu(self, last: Array) -> Array:
-        """Return the degrees of freedom (M,), given or for means of log u − u."""
-        if self.degrees_of_freedom is None:
-            return _degrees(last)
-        return np.full(len(last), self.degrees_of_freedom)
+    def solve(self, m: Array, products: Array, last: Array) -> Params | None:
+        """Return parameters for m and mean products of z − m, and for means of log u − u, or None."""
+        d = m.shape[1]
+        centre, scale = self.unit(d)
+        if self.covariance == "full":
+            i, j = np.tril_indices(d)
+            a = np.empty((len(m), d, d))
+            a[:, i, j] = a[:, j, i] = products
+            scales = _above(a, self.floor) * np.outer(scale, scale)
+        else:
+            scales = np.maximum(products, self.floor) * (scale * scale)
+        known = self.degrees_of_freedom
+        nu = _degrees(last) if known is None else np.full(len(m), known)
+        params = {"means": centre + scale * m, "scales": scales, "degrees_of_freedom": nu}
+        return params if self._is_positive(scales) else None
 
-    def of_diagonal(self, m: Array, variances: Array, last: Array) -> Params | None:
-        """Return parameters for m and variances of z, (M, d); None if a scale is not positive."""
-        centre, scale = self.unit(m.shape[1])
-        found = np.maximum(variances, self.floor) * (scale * scale)
-        if not (found > 0.0).all():
-            return None
-        return {"means": centre + scale * m, "scales": found, "degrees_of_freedom": self._nu(last)}
+    def _is_positive(self, scales: Array) -> bool:
+        """Return whether Σ is positive definite in all components."""
+        return bool(((np.linalg.eigvalsh(scales) if self.covariance == "full" else scales) > 0.0).all())
 
     def _width(self, p: int) -> int:
         """Return d from the number of features."""
@@ -192,7 +189,7 @@ class StudentT(Standardised):
             return len(self.centre)
         return (p - 2) // 2 if self.covariance == "diag" else int((np.sqrt(9 + 8 * (p - 2)) - 3) / 2 + 0.5)
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return rows of the t distributions."""
         means, scales = params["means"][labels], params["scales"]
         half = 0.5 * params["degrees_of_freedom"][labels]
@@ -206,12 +203,9 @@ class StudentT(Standardised):
     def check_params(self, params: Params) -> None:
         """Raise ValueError for scales that are not positive definite, or degrees of freedom out of range."""
         scales, nu = params["scales"], params["degrees_of_freedom"]
-        if self.covariance == "diag":
-            good = bool((scales > 0.0).all())
-        else:
-            near = np.allclose(scales, np.swapaxes(scales, 1, 2), rtol=1e-5, atol=0.0)
-            good = near and bool((np.linalg.eigvalsh(scales) > 0.0).all())
-        if not good:
+        is_full = self.covariance == "full"
+        is_symmetric = not is_full or np.allclose(scales, scales.swapaxes(1, 2), rtol=1e-5, atol=0.0)
+        if not (is_symmetric and self._is_positive(scales)):
             raise ValueError("scales must be positive, or symmetric and positive definite.")
         if not ((nu >= LEAST * (1 - 1e-6)) & (nu <= MOST * (1 + 1e-6))).all():
             raise ValueError(f"degrees_of_freedom must be from {LEAST:g} to {MOST:g}.")

@@ -9,13 +9,11 @@ and Sra 2005) and is refined by at most 20 Newton steps; about four give full pr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.checks import check_real
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Family, Params
 
 __all__ = ["VonMisesFisher", "bessel_ratio", "log_bessel"]
@@ -63,7 +61,7 @@ class VonMisesFisher(Family):
         """Return the shapes of directions and concentrations."""
         return {"directions": (n_components, d), "concentrations": (n_components,)}
 
-    def check_rows(self, y: NDArray[Any]) -> None:
+    def check_rows(self, y: Rows) -> None:
         """Raise ValueError for vectors that are not of unit length."""
         length = np.sqrt(np.einsum("ij,ij->i", y, y, dtype=np.float64))
         bad = ~(np.abs(length - 1.0) <= UNIT)
@@ -89,7 +87,7 @@ class VonMisesFisher(Family):
         mu = np.where(r[:, None] > 0.0, means / np.where(r > 0.0, r, 1.0)[:, None], axis)
         return {"directions": mu, "concentrations": solve_concentration(r, d, 1.0 / self.floor)}
 
-    def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:
+    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return vectors of unit length, by Wood's rejection method."""
         kappa, mu = params["concentrations"][labels], params["directions"][labels]
         w = _cosines(kappa, mu.shape[1], rng)

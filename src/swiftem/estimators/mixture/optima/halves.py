@@ -301,7 +301,7 @@ def _m_step(kind: Covariance, ones: Array, others: Array, rows: list[_Own]) -> G
     means = s[:, 1 : 1 + d] / counts[:, None]
     given = GaussianStatistics(counts, s[:, 1 : 1 + d], s[:, 1 + d :].reshape(kind.squares_shape(len(s), d)))
     no_prior = BoundPrior(np.zeros(d), 0.0, 0.0, kind.no_scale(d))
-    found, rounding = kind.covariances(given, means, no_prior, 0.0)
+    found, rounding = kind.covariances(given, means, no_prior)
     shape = -1, *[1] * (found.ndim - 1)
     more = np.repeat([d / own.rows for own in rows], each).reshape(shape)
     weight = counts.reshape(shape)

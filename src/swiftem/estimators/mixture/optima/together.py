@@ -152,7 +152,8 @@ class Together(NumpyCompute):
         sums = flat[:, 1 : 1 + d]
         means = sums / counts[:, None]
         given = GaussianStatistics(counts, sums, flat[:, 1 + d :].reshape(kind.squares_shape(len(flat), d)))
-        covariances, floor = kind.covariances(given, means, bound.prior, float(bound.model.reg_covar))
+        covariances, floor = kind.covariances(given, means, bound.prior)
+        kind.variances(covariances)[...] += float(bound.model.reg_covar)
         factors = kind.factor(covariances, floor)
         if factors is None:
             return None
