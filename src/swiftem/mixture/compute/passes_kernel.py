@@ -37,7 +37,7 @@ from swiftem.kernels.softmax import (
     normalise,
     shift,
 )
-from swiftem.mixture.bound_mixture import CodeCoefficients
+from swiftem.mixture.model import CodeCoefficients
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import raise_powers
 from swiftem.mixture.compute.numpy import FARTHEST
