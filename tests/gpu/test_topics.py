@@ -15,7 +15,7 @@ from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_backgro
 from swiftem.estimators.topics.fit import TopicFit
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.corpus import SmallDocuments
-from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.documents import m_step, totals_of
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
@@ -90,7 +90,7 @@ def test_steps_equal_those_in_numpy(background, strength):
     wanted = SmallDocuments(X)
     shares, topics = start(wanted, 5)
     steps = DeviceDocuments(X, device=NAME).topics(
-        TopicArrays(topics, shares, None), alpha, beta, leave_one_out=True,
+        topics, shares, None, alpha, beta, leave_one_out=True,
         contrast=(background, SHARE, strength),
     )  # fmt: skip
     expected, found = None, shares.copy()
@@ -107,10 +107,8 @@ def test_steps_equal_those_in_numpy(background, strength):
         expected = decorrelated(counts_of, beta, strength, background)
         topics = m_step(expected, beta)
         assert value == pytest.approx(wanted_value, rel=1e-12)
-    state = steps.read()
-    np.testing.assert_allclose(state.topics, topics, rtol=1e-10, atol=1e-15)
-    np.testing.assert_allclose(state.counts, expected, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(state.doc_topic, found, rtol=1e-10, atol=1e-13)
+    for part, wanted_part in zip(steps.read(), (topics, found, expected), strict=True):
+        np.testing.assert_allclose(part, wanted_part, rtol=1e-10, atol=1e-13)
 
 
 def test_a_topic_without_counts_is_uniform():

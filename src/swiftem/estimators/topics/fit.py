@@ -29,7 +29,7 @@ from swiftem.estimators.watch import Moment, NoStart
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import DocumentModel, m_step, totals_of
@@ -273,12 +273,15 @@ class TopicFitting:
                 steps.restore(kept)
         elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
             fit.there = self.documents.topics(
-                TopicArrays(fit.topics, fit.doc_topic, fit.counts),
+                fit.topics,
+                fit.doc_topic,
+                fit.counts,
                 self.alpha,
                 self.beta,
                 leave_one_out=self.leave_one_out,
                 contrast=(self.background, SHARE, self.decorrelation),
-                momentum=(self.plan.momentum, kept),
+                momentum=self.plan.momentum,
+                behind=kept,
             )
             tol *= self.plan.worth
         elif isinstance(self.documents, Documents | StreamedDocuments):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.data.foreign import torch_of
+from swiftem.topics.compute import numpy
 from swiftem.topics.compute.corpus import LEAST_CHANGE, Documents
 
 if TYPE_CHECKING:
@@ -16,15 +17,7 @@ if TYPE_CHECKING:
 
     from swiftem.topics.compute.torch import DeviceTopics, LeftOut, TorchPasses
 
-__all__ = ["DeviceDocuments", "TopicArrays"]
-
-
-class TopicArrays(NamedTuple):
-    """The state of em as arrays: topics (K, V), doc_topic (D, K), and counts (K, V) or None."""
-
-    topics: Array
-    doc_topic: Array
-    counts: Array | None
+__all__ = ["DeviceDocuments"]
 
 
 class DeviceDocuments(Documents):
@@ -85,11 +78,13 @@ class DeviceDocuments(Documents):
         self._passes[dtype] = found
         return found
 
-    def topics(self, state: TopicArrays, alpha: Array, beta: Array, **options: Any) -> DeviceTopics:
+    def topics(
+        self, topics: Array, doc_topic: Array, counts: Array | None, alpha: Array, beta: Array, **options: Any
+    ) -> DeviceTopics:
         """Return em's steps from a state on; options as in :class:`DeviceTopics`."""
         from swiftem.topics.compute.torch import DeviceTopics
 
-        return DeviceTopics(self.passes(alpha), beta, state, **options)
+        return DeviceTopics(self.passes(alpha), beta, topics, doc_topic, counts, **options)
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
@@ -107,11 +102,10 @@ class DeviceDocuments(Documents):
         between: Callable[[], None] = lambda: None,
     ) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`."""
-        from swiftem.topics.compute.torch import LeftOut
+        from swiftem.topics.compute.torch import left_out_of
 
-        inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
-        floor = np.broadcast_to(beta.T, (beta.shape[1], len(alpha))) * inverse
-        return self._pass(doc_topic, topics, alpha, LeftOut(*map(self._there, (inverse, floor))), between)
+        left_out = left_out_of(self._there(totals), self._there(numpy.by_rows(beta, len(alpha))))
+        return self._pass(doc_topic, topics, alpha, left_out, between)
 
     def _pass(
         self,
@@ -134,8 +128,8 @@ class DeviceDocuments(Documents):
         """As :meth:`Documents.fold_in`."""
         passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
-        found = passes.fold(self._there(topics.T), start, max_iter, tol)
-        return passes.array(found.doc_topic), found.log_likelihood.cpu().numpy()
+        doc_topic, log_likelihood = passes.fold(self._there(topics.T), start, max_iter, tol)
+        return passes.array(doc_topic), log_likelihood.cpu().numpy()
 
     def _there(self, array: Array) -> Tensor:
         """Return a copy of an array on the device."""
