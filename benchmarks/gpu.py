@@ -90,7 +90,7 @@ def _pass(
     from swiftem.core.compute import Placement
     from swiftem.core.problem import Problem
     from swiftem.data.tensor import TensorSource
-    from swiftem.kernels.device import graph_of
+    from swiftem.kernels.torch_device import graph_of
     from swiftem.mixture.compute.torch import sums
 
     y, means = clusters(n, d, n_components, spread)

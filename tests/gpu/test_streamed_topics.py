@@ -9,6 +9,7 @@ from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
 from swiftem.core.budget import MemoryLimitError
+from swiftem.estimators.topics.torch_topics import DeviceTopics
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute import torch_streamed as streamed
 from swiftem.topics.compute.device_documents import DeviceDocuments
@@ -93,8 +94,14 @@ def test_steps_with_a_background():
     found = []
     for documents in pair():
         shares, topics = start(documents)
-        steps = documents.topics(
-            topics, shares, None, ALPHA, BETA, leave_one_out=True, contrast=(True, 0.3, 30.0)
+        steps = DeviceTopics(
+            documents.passes(ALPHA),
+            BETA,
+            topics,
+            shares,
+            None,
+            leave_one_out=True,
+            contrast=(True, 0.3, 30.0),
         )
         values = [steps.step(add_background=number == 0) for number in range(4)]
         found.append((values, *steps.read()))

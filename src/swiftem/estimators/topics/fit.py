@@ -272,12 +272,14 @@ class TopicFitting:
             with keeper.reading():
                 steps.restore(kept)
         elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
-            fit.there = self.documents.topics(
+            from swiftem.estimators.topics.torch_topics import DeviceTopics
+
+            fit.there = DeviceTopics(
+                self.documents.passes(self.alpha),
+                self.beta,
                 fit.topics,
                 fit.doc_topic,
                 fit.counts,
-                self.alpha,
-                self.beta,
                 leave_one_out=self.leave_one_out,
                 contrast=(self.background, SHARE, self.decorrelation),
                 momentum=self.plan.momentum,

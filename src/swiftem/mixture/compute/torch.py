@@ -313,13 +313,13 @@ class TorchCompute(Compute):
         assert isinstance(self._source, TensorSource)
         given, device = self._source.tensor.dtype, self.device_rows.device
 
-        def there(part: NDArray[Any] | None) -> Tensor | None:
+        def room_like(part: NDArray[Any] | None) -> Tensor | None:
             if part is None:
                 return None
             kind = given if part.dtype.kind == "f" else torch.int64
             return torch.empty((self.n, *part.shape[1:]), dtype=kind, device=device)
 
-        room = [*map(there, Evaluation.room(1, self.bound.n_components, responsibilities, labels))]
+        room = [*map(room_like, Evaluation.room(1, self.bound.n_components, responsibilities, labels))]
         self._evaluate(theta, room)
         return Evaluation._make(room)
 

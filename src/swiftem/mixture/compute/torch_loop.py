@@ -17,8 +17,8 @@ from swiftem.core.draws import Draws
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.samples import Drawn, Samples
-from swiftem.kernels.device import graph_of
 from swiftem.kernels.loop import CompiledLoop
+from swiftem.kernels.torch_device import graph_of
 from swiftem.mixture.compute.torch import Given, TorchCompute, features, on_device, whitened_logits
 from swiftem.mixture.compute.torch_m_step import DeviceMStep
 from swiftem.mixture.compute.torch_rows import DeviceRows, DeviceTheta, Sums
@@ -190,7 +190,7 @@ class TorchLoop(CompiledLoop):
             return torch.zeros(shape, dtype=dtype, device=self._device)
 
         #: Statistics, centre, and the statistics before the last iteration.
-        self._there = room(3, self.bound.size)
+        self._state = room(3, self.bound.size)
         #: Indices of each stream, γ, and whether a sample is the first of its kind in the renewed batch.
         self._index = room(update.streams, most, b, dtype=torch.int32 if n < 2**31 else torch.int64)
         self._steps, self._first = room(most), room(most, b, dtype=torch.bool)
@@ -240,14 +240,14 @@ class TorchLoop(CompiledLoop):
         last = self._k + len(steps)
         self._ahead.draw_ahead(last, min(self._end, last + len(steps)))  # the next stretch is about as long
         rejected, before = torch.cat([self._rejected, self._rejected_before]).tolist()
-        self.s[:], self.centre[:], self.before[:] = self._there.cpu().numpy()
+        self.s[:], self.centre[:], self.before[:] = self._state.cpu().numpy()
         self._is_changed = drawn.memory is not None
         return rejected, len(steps) - 1 - before
 
     def _load(self, memory: Array | None) -> None:
         """Copy to the device what is not there yet: ŝ, θ, the centre, the anchor, the memory."""
-        self._there.copy_(torch.from_numpy(np.stack([self.s, self.centre, self.before])))
-        s, _, before = self._there
+        self._state.copy_(torch.from_numpy(np.stack([self.s, self.centre, self.before])))
+        s, _, before = self._state
         if not self._is_loaded:
             self._theta = _into(self._theta, self._m_step(s)[1] if self._given is None else self._given)
             self._is_loaded = True
@@ -294,7 +294,7 @@ class TorchLoop(CompiledLoop):
     def _iteration(self) -> None:
         """Do one iteration: the declaration, term by term."""
         assert self._theta is not None
-        update, (s, centre, before) = self.update, self._there
+        update, (s, centre, before) = self.update, self._state
         self._rejected_before.copy_(self._rejected)
         step = self._steps.index_select(0, self._at)
         candidate = centre if update.renewed_by == "drawn" else self._proxy(self._theta)
@@ -322,7 +322,7 @@ class TorchLoop(CompiledLoop):
         elif update.reference == "memory":
             rows = rows - update.correction * self._memory.index_select(0, index).double()
         proxy = self._statistics(x, rows * (weight / b)[:, None])
-        return proxy if update.centre == "zero" else update.correction * self._there[1] + proxy
+        return proxy if update.centre == "zero" else update.correction * self._state[1] + proxy
 
     def _renew_memory(self, theta: DeviceTheta) -> None:
         """Renew the memory of a batch and the centre, its mean; a repeated sample counts once."""
@@ -331,7 +331,7 @@ class TorchLoop(CompiledLoop):
         x, weight = self._samples(index, is_mean=False)
         rows = self._responsibilities(x, theta).to(self._memory.dtype)
         change = rows.double() - self._memory.index_select(0, index).double()
-        self._there[1].add_(self._statistics(x, change * (weight * is_first)[:, None]))
+        self._state[1].add_(self._statistics(x, change * (weight * is_first)[:, None]))
         self._memory.index_copy_(0, torch.where(is_first, index, len(self._memory) - 1).long(), rows)
 
     def _samples(self, index: Tensor, *, is_mean: bool) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from swiftem.core.scratch import in_words
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.tensor import TensorSource
-from swiftem.kernels.device import LIVE, copied
+from swiftem.kernels.torch_device import LIVE, copied
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.gaussians import BoundGaussians
 

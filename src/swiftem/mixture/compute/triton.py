@@ -85,21 +85,6 @@ def transposed_product(a_hi, a_lo, b_hi, b_lo):
 
 
 @triton.jit
-def softmax(logits, row, is_row, W, WEIGHTED: tl.constexpr):
-    """Return weighted responsibilities (b, M) times 2^14, and weighted log2 of the sums of 2^logits (b,)."""
-    largest = tl.max(logits, 1)
-    powers = exp2(logits - largest[:, None])
-    total = tl.sum(powers, 1)
-    rows = powers * tl.where(is_row, SCALE / total, 0.0)[:, None]
-    log = tl.where(is_row, largest + tl.log2(total), 0.0)
-    if WEIGHTED:
-        weight = tl.load(W + row, mask=is_row, other=0.0)
-        rows *= weight[:, None]
-        log *= weight
-    return rows, log
-
-
-@triton.jit
 def one_pass(
     X,
     W,
@@ -144,8 +129,17 @@ def one_pass(
         logits = product(z_hi, z_lo, phi_hi, phi_lo)
         if K > 1:
             logits = -tl.sum(tl.reshape(logits * logits, (B, M, K)), 2)
-        rows, of_rows = softmax(logits + constant[None, :], row, is_row, W, WEIGHTED)
-        log += of_rows
+        logits += constant[None, :]
+        largest = tl.max(logits, 1)
+        powers = exp2(logits - largest[:, None])
+        total = tl.sum(powers, 1)
+        rows = powers * tl.where(is_row, SCALE / total, 0.0)[:, None]
+        logs = tl.where(is_row, largest + tl.log2(total), 0.0)
+        if WEIGHTED:
+            weight = tl.load(W + row, mask=is_row, other=0.0)
+            rows *= weight[:, None]
+            logs *= weight
+        log += logs
         counts += tl.sum(rows, 0)
         rows_hi, rows_lo = halves(rows)
         sums += product(tl.trans(rows_hi), tl.trans(rows_lo), z_hi, z_lo)

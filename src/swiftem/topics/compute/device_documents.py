@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swiftem.core.types import Array, Index
-from swiftem.data.foreign import torch_of
 from swiftem.topics.compute import numpy
 from swiftem.topics.compute.corpus import LEAST_CHANGE, Documents
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from swiftem.topics.compute.torch import DeviceTopics, LeftOut, TorchPasses
+    from swiftem.topics.compute.torch import LeftOut, TorchPasses
 
 __all__ = ["DeviceDocuments"]
 
@@ -78,14 +75,6 @@ class DeviceDocuments(Documents):
         self._passes[dtype] = found
         return found
 
-    def topics(
-        self, topics: Array, doc_topic: Array, counts: Array | None, alpha: Array, beta: Array, **options: Any
-    ) -> DeviceTopics:
-        """Return em's steps from a state on; options as in :class:`DeviceTopics`."""
-        from swiftem.topics.compute.torch import DeviceTopics
-
-        return DeviceTopics(self.passes(alpha), beta, topics, doc_topic, counts, **options)
-
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
     ) -> tuple[Array, float]:
@@ -104,7 +93,8 @@ class DeviceDocuments(Documents):
         """As :meth:`Documents.leave_one_out_pass`."""
         from swiftem.topics.compute.torch import left_out_of
 
-        left_out = left_out_of(self._there(totals), self._there(numpy.by_rows(beta, len(alpha))))
+        on_device = self.passes(alpha).on_device
+        left_out = left_out_of(on_device(totals), on_device(numpy.by_rows(beta, len(alpha))))
         return self._pass(doc_topic, topics, alpha, left_out, between)
 
     def _pass(
@@ -118,7 +108,7 @@ class DeviceDocuments(Documents):
         """One pass; ``doc_topic`` (D, K) is replaced."""
         between()
         passes = self.passes(alpha)
-        found = passes.em(passes.shares(doc_topic), self._there(topics.T), left_out)
+        found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), left_out)
         doc_topic[:] = passes.array(found.doc_topic)
         return found.by_word.cpu().numpy().T, float(found.log_likelihood)
 
@@ -128,9 +118,5 @@ class DeviceDocuments(Documents):
         """As :meth:`Documents.fold_in`."""
         passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
-        doc_topic, log_likelihood = passes.fold(self._there(topics.T), start, max_iter, tol)
+        doc_topic, log_likelihood = passes.fold(passes.on_device(topics.T), start, max_iter, tol)
         return passes.array(doc_topic), log_likelihood.cpu().numpy()
-
-    def _there(self, array: Array) -> Tensor:
-        """Return a copy of an array on the device."""
-        return torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self.device)

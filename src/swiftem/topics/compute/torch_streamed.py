@@ -18,7 +18,7 @@ from torch import Tensor
 from swiftem.core.checks import MemoryLimitError
 from swiftem.core.scratch import in_words
 from swiftem.core.types import Array, Index
-from swiftem.kernels.device import LIVE, copied
+from swiftem.kernels.torch_device import LIVE, copied
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.corpus import Documents, Rows
 from swiftem.topics.compute.torch import SEGMENT, DeviceCounts, LeftOut, Pass, TorchPasses

@@ -38,14 +38,14 @@ def copied(
                 used[0].synchronize()  # its memory is free only now
             key, parts = block
             with torch.cuda.stream(copying):
-                there = [part.pin_memory().to(device, non_blocking=True) for part in parts]
-            for part in there:
+                parts = [part.pin_memory().to(device, non_blocking=True) for part in parts]
+            for part in parts:
                 part.record_stream(computing)
-            under_way.append((key, there, copying.record_event()))
+            under_way.append((key, parts, copying.record_event()))
         if under_way and (block is None or len(under_way) > 1):
-            key, there, is_there = under_way.popleft()
-            computing.wait_event(is_there)
-            yield key, there
+            key, parts, arrived = under_way.popleft()
+            computing.wait_event(arrived)
+            yield key, parts
             used.append(computing.record_event())
 
 
