@@ -82,12 +82,19 @@ def test_rejected_steps_are_counted():
 
 
 @pytest.mark.parametrize("kind", ["full", "diag"])
-def test_with_a_memory_that_does_not_fit_iterations_are_those_of_algorithm_1(monkeypatch, stretches, kind):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_memory_that_does_not_fit_is_on_the_host(monkeypatch, stretches, caplog, kind, dtype):
     from swiftem.mixture.compute import torch_rows
 
+    y = clusters(600, dtype=dtype)
+    whole = both(y, kind, METHODS["fiem"])[0]
     monkeypatch.setattr(torch_rows.DeviceRows, "fits", lambda self, needed: needed != 8 * 601 * 4)
-    same(*both(clusters(600), kind, METHODS["fiem"]))
-    assert not stretches
+    with caplog.at_level("INFO", logger="swiftem"):
+        found = both(y, kind, METHODS["fiem"])[0]
+    assert "the memory of fiem stays in pinned memory of the CPU" in caplog.text
+    assert sum(stretches) == 400
+    np.testing.assert_array_equal(found.s, whole.s)
+    np.testing.assert_array_equal(found.state.method.memory, whole.state.method.memory)
 
 
 def test_many_differences_are_computed_from_expanded_squares(monkeypatch):

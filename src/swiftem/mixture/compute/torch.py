@@ -193,14 +193,11 @@ class TorchCompute(Compute):
         return self._device_rows
 
     def loop(self, task: Task) -> Loop:
-        """Return iterations on the device for declared methods of Gaussians, if rows and memory fit there."""
+        """Return iterations on the device for declared methods of Gaussians, if the rows stay there."""
         from swiftem.mixture.compute.torch_loop import TorchLoop
 
         update = declared(task.method)
         if update is None or not isinstance(self.bound, BoundGaussians) or self.device_rows.resident is None:
-            return Algorithm1(task)
-        memory = self.memory_dtype.itemsize * (self.n + 1) * self.bound.n_components
-        if update.centre == "memory" and not self.device_rows.fits(memory):
             return Algorithm1(task)
         return TorchLoop(task, update, self.device_rows)
 

@@ -6,7 +6,9 @@ The CPU draws the samples of the next stretch meanwhile.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -25,6 +27,8 @@ from swiftem.mixture.compute.torch_rows import DeviceRows, DeviceTheta, Sums
 from swiftem.mixture.gaussians import BoundGaussians
 
 __all__ = ["DeviceEM", "TorchLoop"]
+
+log = logging.getLogger("swiftem")
 
 NUMBERS = 1 << 27
 """Most whitened differences of a batch; with more, logits are those of expanded squares."""
@@ -120,6 +124,21 @@ class DeviceEM:
         return np.array(self._before.cpu().numpy())
 
 
+def _on_host(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return zeros in pinned memory, a tensor of the device: kernels read and write it over the bus."""
+    if device.type != "cuda":
+        return torch.zeros(shape, dtype=dtype)
+    host = torch.zeros(shape, dtype=dtype, pin_memory=True)
+    interface = {
+        "shape": shape,
+        "typestr": f"<f{dtype.itemsize}",
+        "data": (host.data_ptr(), False),
+        "version": 2,
+    }
+    # The tensor keeps this object, and with it the memory.
+    return torch.as_tensor(SimpleNamespace(host=host, __cuda_array_interface__=interface), device=device)
+
+
 class _Indices(Samples):
     """Draws of a stretch without their samples, which are on the device; the next ones are drawn ahead.
 
@@ -197,9 +216,13 @@ class TorchLoop(CompiledLoop):
         #: Number of the iteration in the stretch, rejected steps, and those before the last iteration.
         self._at, self._rejected, self._rejected_before = room(3, 1, dtype=torch.int64)
         #: The last row of the memory is for rows that count for nothing.
-        rows = n + 1 if update.centre == "memory" else 0
+        shape = (n + 1 if update.centre == "memory" else 0), self.bound.n_components
         dtype = getattr(torch, task.compute.memory_dtype.name)
-        self._memory = room(rows, self.bound.n_components, dtype=dtype)
+        if device_rows.fits(dtype.itemsize * shape[0] * shape[1]):
+            self._memory = room(*shape, dtype=dtype)
+        else:
+            log.info("the memory of %s stays in pinned memory of the CPU", task.method.name)
+            self._memory = _on_host(shape, dtype, self._device)
         self._host_memory: Array | None = None
         self._theta: DeviceTheta | None = None
         self._anchor: DeviceTheta | None = None
