@@ -57,21 +57,23 @@ def corpus(entries: int, n_words: int = WORDS, per_document: int = 110) -> Any:
 def _pass(counts: Any, n_topics: int, leaves_out: bool, repeats: int, queued: Any, goal: float | None) -> Row:
     import torch
 
+    from swiftem.estimators.topics.torch_topics import m_step
     from swiftem.topics.compute.device_documents import DeviceDocuments
-    from swiftem.topics.compute.torch import DeviceCounts, TorchPasses, left_out_of, m_step
+    from swiftem.topics.compute.torch import DeviceCounts, TorchPasses, left_out_of
 
     documents, alpha = DeviceDocuments(counts, None, np.float32, device="cuda:0"), np.full(n_topics, 0.1)
     passes: Any = documents.passes(alpha)
     made = torch.Generator(device="cuda").manual_seed(1)
     before = 100.0 * torch.rand(WORDS, n_topics, device="cuda", dtype=torch.float64, generator=made) ** 3
     beta = torch.full((1, n_topics), 0.05, device="cuda", dtype=torch.float64)
-    topics, left_out = m_step(before, beta), left_out_of(before, beta) if leaves_out else None
+    totals = before.sum(dim=0) + len(before) * beta[0]
+    topics, left_out = m_step(before, beta), left_out_of(totals, beta) if leaves_out else None
     start = np.random.default_rng(0).dirichlet(np.ones(n_topics), size=documents.n)
     state = passes.shares(start)
     found = passes.em(state.clone(), topics, left_out)
     part = counts[: 2_000_000 // 110]  # float64 takes long
     some = TorchPasses(
-        DeviceCounts(DeviceDocuments(part, device="cuda:0"), n_topics, "cuda:0", torch.float64), alpha
+        DeviceCounts.of(DeviceDocuments(part, device="cuda:0"), n_topics, "cuda:0", torch.float64), alpha
     )
     exact = some.em(some.shares(start[: part.shape[0]]), topics, left_out).doc_topic
     error = float(
@@ -98,12 +100,14 @@ def eager(counts: Any, doc_topic: Any, word_topic: Any) -> tuple[Any, Any]:
     import torch
 
     side = counts.by_document
-    document = torch.repeat_interleave(torch.arange(counts.n, device=word_topic.device), counts.begin.diff())
+    document = torch.repeat_interleave(
+        torch.arange(len(counts.weight), device=word_topic.device), counts.begin.diff()
+    )
     by_document, by_word = torch.zeros_like(doc_topic), torch.zeros_like(word_topic)
     for start in range(0, len(document), BLOCK):
         d, v = document[start : start + BLOCK], side.other[start : start + BLOCK].long()
         joint = doc_topic[d] * word_topic[v]
-        joint *= (side.count[start : start + BLOCK] / joint.sum(dim=1))[:, None]
+        joint *= (side.counts[start : start + BLOCK] / joint.sum(dim=1))[:, None]
         by_document.index_add_(0, d, joint)
         by_word.index_add_(0, v, joint)
     return by_document, by_word

@@ -40,10 +40,10 @@ def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, pa
         covariances = rng.uniform(0.8, 1.2, shape) * (np.eye(d) if kind == "full" else 1.0)
         theta = model.theta(weights=theta.weights, means=theta.means, covariances=covariances)
     compute = TorchCompute(bound, source, Placement(DEVICE))
-    rows, given = compute.device_rows.resident, compute._given(theta)
+    rows, given = compute.device_rows.resident, compute.given(theta)
     made = triton.kernel_rows(rows, bound.code, n_components)
     assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
-    assert made.is_accurate(given.extents), f"float32 is not enough for {kind}, {d}, {n_components}"
+    assert made.is_accurate(given), f"float32 is not enough for {kind}, {d}, {n_components}"
     errors = errors_of(compute.completed(made.sums(given.theta), given.theta), sums(rows, given), d)
     again = [made.sums(given.theta).sums for _ in range(2)]
     assert torch.equal(*again), "bits differ from run to run"

@@ -9,10 +9,11 @@ from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
 from swiftem.core.budget import MemoryLimitError
+from swiftem.estimators.topics.torch_topics import DeviceTopics
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute import torch_streamed as streamed
-from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
-from swiftem.topics.compute.torch_streamed import MemorySize, StreamedPasses
+from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.compute.torch_streamed import StreamedPasses, bytes_needed
 from swiftem.topics.documents import m_step
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
@@ -40,8 +41,8 @@ def small(monkeypatch):
 
 def limit(X, parts=5):
     """Return a limit that makes about so many blocks."""
-    size = MemorySize(DeviceDocuments(X, device=NAME), 4, 8)
-    return size._fixed + (size.resident - size._fixed) // parts
+    fixed, each = bytes_needed(DeviceDocuments(X, device=NAME), 4, 8)
+    return fixed + int(each.sum()) // parts
 
 
 def pair(weighted=True):
@@ -50,7 +51,7 @@ def pair(weighted=True):
     weight = np.random.default_rng(1).random(X.shape[0]) + 0.5 if weighted else None
     found = DeviceDocuments(X, weight, device=NAME, limit=limit(X))
     assert isinstance(found.passes(ALPHA), StreamedPasses)
-    assert 5 <= len(found.passes(ALPHA)._blocks.ranges) <= 7
+    assert 5 <= len(found.passes(ALPHA).blocks) <= 7
     return found, DeviceDocuments(X, weight, device=NAME)
 
 
@@ -93,8 +94,14 @@ def test_steps_with_a_background():
     found = []
     for documents in pair():
         shares, topics = start(documents)
-        steps = documents.topics(
-            TopicArrays(topics, shares, None), ALPHA, BETA, leave_one_out=True, contrast=(True, 0.3, 30.0)
+        steps = DeviceTopics(
+            documents.passes(ALPHA),
+            BETA,
+            topics,
+            shares,
+            None,
+            leave_one_out=True,
+            contrast=(True, 0.3, 30.0),
         )
         values = [steps.step(add_background=number == 0) for number in range(4)]
         found.append((values, *steps.read()))

@@ -13,9 +13,11 @@ import swiftem
 from swiftem.cli.app import app
 from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.estimators.topics.fit import TopicFit
+from swiftem.estimators.topics.torch_topics import DeviceTopics
+from swiftem.estimators.topics.torch_topics import m_step as device_m_step
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.corpus import SmallDocuments
-from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.documents import m_step, totals_of
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
@@ -89,8 +91,8 @@ def test_steps_equal_those_in_numpy(background, strength):
     X, alpha, beta = corpus(), np.full(5, 0.1), np.full((1, 1), 0.05)
     wanted = SmallDocuments(X)
     shares, topics = start(wanted, 5)
-    steps = DeviceDocuments(X, device=NAME).topics(
-        TopicArrays(topics, shares, None), alpha, beta, leave_one_out=True,
+    steps = DeviceTopics(
+        DeviceDocuments(X, device=NAME).passes(alpha), beta, topics, shares, None, leave_one_out=True,
         contrast=(background, SHARE, strength),
     )  # fmt: skip
     expected, found = None, shares.copy()
@@ -107,15 +109,13 @@ def test_steps_equal_those_in_numpy(background, strength):
         expected = decorrelated(counts_of, beta, strength, background)
         topics = m_step(expected, beta)
         assert value == pytest.approx(wanted_value, rel=1e-12)
-    state = steps.read()
-    np.testing.assert_allclose(state.topics, topics, rtol=1e-10, atol=1e-15)
-    np.testing.assert_allclose(state.counts, expected, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(state.doc_topic, found, rtol=1e-10, atol=1e-13)
+    for part, wanted_part in zip(steps.read(), (topics, found, expected), strict=True):
+        np.testing.assert_allclose(part, wanted_part, rtol=1e-10, atol=1e-13)
 
 
 def test_a_topic_without_counts_is_uniform():
     given = torch.tensor([[3.0, 0.0], [1.0, 0.0]], dtype=torch.float64, device=NAME)
-    found = passes.m_step(given, given.new_zeros((1, 2))).cpu().numpy()
+    found = device_m_step(given, given.new_zeros((1, 2))).cpu().numpy()
     np.testing.assert_array_equal(found, [[0.75, 0.5], [0.25, 0.5]])
 
 

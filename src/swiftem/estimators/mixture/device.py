@@ -43,10 +43,10 @@ def em_on_device(one: Any, there: Any, passes: int, remaining: Remaining) -> Non
             for left in range(passes - 1, -1, -1):
                 check()
                 with e_step.checked_by(check):
-                    passed = there.advance()
+                    objective, is_in, least = there.advance()
                 fit.passes += 1.0
-                value = -passed.objective
-                if passed.is_in and (is_held or passed.least * n >= DEAD):
+                value = -objective
+                if is_in and (is_held or least * n >= DEAD):
                     is_ahead = True
                 else:
                     if is_ahead:
@@ -57,7 +57,7 @@ def em_on_device(one: Any, there: Any, passes: int, remaining: Remaining) -> Non
                     else:
                         fit.s, fit.theta = s, bound.m_step(s)
                     there.load(fit.theta)
-                one._note(fit.passes, passed.objective, 1.0, "em", fit.theta)
+                one._note(fit.passes, objective, 1.0, "em", fit.theta)
                 fit.converged = remaining.is_small(value)
                 fit.last = remaining.state
                 if fit.converged:

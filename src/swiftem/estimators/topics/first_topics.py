@@ -15,7 +15,7 @@ import numpy as np
 from swiftem.core.types import Array
 from swiftem.kernels.threads import one_thread_blas, one_thread_openmp
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.documents import m_step, totals_of
 
@@ -131,7 +131,9 @@ def _tried(
     """
     shares, topics, value = np.full((documents.n, len(alpha)), 1.0 / len(alpha)), start, -inf
     if isinstance(documents, DeviceDocuments):
-        there = documents.topics(TopicArrays(start, shares, None), alpha, beta, leave_one_out=True)
+        from swiftem.estimators.topics.torch_topics import DeviceTopics
+
+        there = DeviceTopics(documents.passes(alpha), beta, start, shares, None, leave_one_out=True)
         return [there.step(between) for _ in range(TRIED_FOR)][-1]
     by_word, _ = documents.sums(shares, np.ascontiguousarray(topics.T), alpha, 1, 0.0, between)
     counts = by_word.T

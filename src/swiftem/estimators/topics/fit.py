@@ -29,7 +29,7 @@ from swiftem.estimators.watch import Moment, NoStart
 from swiftem.methods import Method
 from swiftem.models import PLSAModel
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.device_documents import DeviceDocuments, TopicArrays
+from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import DocumentModel, m_step, totals_of
@@ -272,13 +272,18 @@ class TopicFitting:
             with keeper.reading():
                 steps.restore(kept)
         elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
-            fit.there = self.documents.topics(
-                TopicArrays(fit.topics, fit.doc_topic, fit.counts),
-                self.alpha,
+            from swiftem.estimators.topics.torch_topics import DeviceTopics
+
+            fit.there = DeviceTopics(
+                self.documents.passes(self.alpha),
                 self.beta,
+                fit.topics,
+                fit.doc_topic,
+                fit.counts,
                 leave_one_out=self.leave_one_out,
                 contrast=(self.background, SHARE, self.decorrelation),
-                momentum=(self.plan.momentum, kept),
+                momentum=self.plan.momentum,
+                behind=kept,
             )
             tol *= self.plan.worth
         elif isinstance(self.documents, Documents | StreamedDocuments):

@@ -7,12 +7,14 @@ from whitened differences. Passes over float32 rows are faster by the kernels in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from swiftem.core.algorithm import Algorithm1, Loop, Task
 from swiftem.core.compute import Compute, Evaluation, Placement
@@ -20,15 +22,16 @@ from swiftem.core.method import declared
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.foreign import DEVICE_KERNELS
+from swiftem.data.tensor import TensorSource
+from swiftem.mixture.bound_mixture import BoundMixture
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import COMPLETED, LINEAR
-from swiftem.mixture.compute.torch_rows import DeviceRows, Extents, Rows, Sums
+from swiftem.mixture.compute.numpy import FARTHEST
+from swiftem.mixture.compute.torch_rows import DeviceRows, DeviceTheta, Rows, Sums
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
 from swiftem.mixture.gaussians import BoundGaussians
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from swiftem.mixture.compute.torch_loop import DeviceEM
     from swiftem.mixture.compute.triton import KernelRows
 
@@ -41,97 +44,107 @@ __all__ = [
     "on_device",
     "plus_plus",
     "sums",
+    "whitened_logits",
 ]
 
 NUMBERS = 3 << 21
-"""Numbers computed at a time: features and logits of a block of rows."""
+"""Numbers computed at a time: features, logits and differences of a block of rows."""
 DIFFERENCES = 1 << 22
 """Differences of k-means++ computed at a time."""
 
 
 class Given(NamedTuple):
-    """θ on a device, float64.
+    """θ on a device, and how far rows are there, which decides how a pass is computed.
 
     Attributes
     ----------
     code : int
         The kind of features.
-    theta : Coefficients
-        θ, as tensors.
-    extents : Extents
-        How far rows are at θ.
+    theta : DeviceTheta
+        θ.
+    squared_reach : float
+        The largest squared distance of rows and means from the centre, in standard deviations; 0 if only φ
+        is used.
+    logit : float
+        A bound on the largest term of expanded squares.
     """
 
     code: int
-    theta: Coefficients
-    extents: Extents
+    theta: DeviceTheta
+    squared_reach: float
+    logit: float
+
+    @property
+    def is_near(self) -> bool:
+        """Whether expanded squares keep enough digits in float64."""
+        return self.squared_reach <= FARTHEST
 
 
-def on_device(theta: Coefficients, device: Any) -> Coefficients:
+def on_device(theta: Coefficients, device: torch.device) -> DeviceTheta:
     """Return coefficients as tensors on a device."""
-    return Coefficients(*(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta))
+    return DeviceTheta(*(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta))
+
+
+def _products(x: Tensor) -> Tensor:
+    row, column = torch.tril_indices(x.shape[1], x.shape[1], device=x.device)
+    return x[:, row] * x[:, column]
+
+
+SQUARES: dict[int, Callable[[Tensor], Tensor]] = {
+    FULL: _products,
+    DIAG: torch.square,
+    SPHERICAL: lambda x: x.square().sum(dim=1, keepdim=True),
+}
+"""The entries of T(y) after y, by kind of features; the others have none."""
 
 
 def features(x: Tensor, code: int) -> Tensor:
     """Return T(y) (b, p) of centred samples (b, d), without its first entry, 1."""
-    if code == FULL:
-        row, column = torch.tril_indices(x.shape[1], x.shape[1], device=x.device)
-        return torch.cat([x, x[:, row] * x[:, column]], dim=1)
-    if code == DIAG:
-        return torch.cat([x, x * x], dim=1)
-    if code == SPHERICAL:
-        return torch.cat([x, (x * x).sum(dim=1, keepdim=True)], dim=1)
-    return x
+    return torch.cat([x, SQUARES[code](x)], dim=1) if code in SQUARES else x
+
+
+def whitened_logits(x: Tensor, theta: DeviceTheta) -> Tensor:
+    """Return the logits (b, M) of centred samples (b, d), from squares of whitened differences."""
+    away = x - theta.means[:, None]
+    away = away @ theta.whiten.transpose(1, 2) if len(theta.whiten) else away * theta.scales[:, None]
+    return theta.plain - 0.5 * away.square_().sum(dim=2).T
 
 
 def e_steps(rows: Rows, given: Given) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
     """Yield slice, T(y) (b, p), responsibilities (b, M) and log g without log h(y) (b,) of each block."""
-    theta: Any = given.theta
-    d, n_components = rows.y.shape[1], len(theta.constant)
-    p = {FULL: d + d * (d + 1) // 2, DIAG: 2 * d, SPHERICAL: d + 1}.get(given.code, d)
-    size = max(1, NUMBERS // (n_components + p))
-    for first in range(0, len(rows), size):
-        here = slice(first, min(first + size, len(rows)))
+    theta, (p, n_components) = given.theta, given.theta.phi.shape
+    width = p + n_components * (1 if given.is_near else rows.y.shape[1])
+    for here in rows.slices(width, NUMBERS):
         x = rows.centred(here)
         powers = features(x, given.code)
-        if given.extents.is_near:
+        if given.is_near:
             logits = torch.addmm(theta.constant, powers, theta.phi)
         else:
-            logits = _differences(x, theta)
+            logits = whitened_logits(x, theta)
         log_likelihood = torch.logsumexp(logits, dim=1)
         responsibilities = logits.sub_(log_likelihood[:, None]).exp_()
-        if given.extents.is_near and given.code == TIED:  # its expanded squares lack the common part
+        if given.is_near and given.code == TIED:  # its expanded squares lack the common part
             log_likelihood -= 0.5 * (x @ theta.whiten[0].T).square().sum(dim=1)
         yield here, powers, responsibilities, log_likelihood
 
 
-def _differences(x: Tensor, theta: Any) -> Tensor:
-    """Return the logits (b, M) of samples, from squares of whitened differences."""
-    logits = x.new_empty((len(x), len(theta.plain)))
-    for m, mean in enumerate(theta.means):
-        away = x - mean
-        if len(theta.whiten):
-            away = away @ theta.whiten[min(m, len(theta.whiten) - 1)].T
-        else:
-            away = away * theta.scales[m]
-        torch.sum(away.square_(), dim=1, out=logits[:, m])
-    return logits.mul_(-0.5).add_(theta.plain)
-
-
-def sums(rows: Rows, given: Given, keep: Callable[[slice, Tensor], Tensor] | None = None) -> Sums:
+def sums(rows: Rows, given: Given, memory: Array | None = None) -> Sums:
     """Return the sums of a full pass over the rows.
 
-    ``keep`` gets the slice of each block and its responsibilities (b, M), and returns those to be summed.
+    ``memory`` (n, M) gets the responsibilities, which are then summed as they are rounded there.
     """
-    total, log_likelihood = None, torch.zeros((), dtype=torch.float64, device=rows.y.device)
+    total = torch.zeros((), dtype=torch.float64, device=rows.y.device)
+    log_likelihood = total.clone()
     for here, powers, responsibilities, of_rows in e_steps(rows, given):
-        if keep is not None:
-            responsibilities = keep(here, responsibilities)
+        if memory is not None:
+            rounded = responsibilities.to(getattr(torch, memory.dtype.name))
+            memory[here] = rounded.cpu().numpy()
+            responsibilities = rounded.double()
         if rows.weight is not None:
             responsibilities = responsibilities * rows.weight[here][:, None]
             of_rows *= rows.weight[here]
         part = torch.cat([responsibilities.sum(dim=0)[:, None], responsibilities.T @ powers], dim=1)
-        total = part if total is None else total + part
+        total = part + total
         log_likelihood += of_rows.sum()
     return Sums(total, log_likelihood)
 
@@ -141,8 +154,7 @@ def check_on_device(model: BoundComponents) -> None:
     if model.code == COMPLETED or (isinstance(model, BoundGaussians) and model.kind.has_masses):
         raise ValueError("device must be 'cpu' if cells are missing: passes on a GPU need complete rows.")
     if model.code not in (FULL, TIED, DIAG, SPHERICAL, LINEAR):
-        kind: Any = model
-        what = "this model" if isinstance(model, BoundGaussians) else kind.kind.name
+        what = model.family.name if isinstance(model, BoundMixture) else "this model"
         raise ValueError(f"device must be 'cpu' for {what}: there are no passes on a GPU for it.")
 
 
@@ -161,7 +173,7 @@ class TorchCompute(Compute):
 
     is_on_device = True
 
-    def __init__(self, model: Any, source: Source, placement: Placement) -> None:
+    def __init__(self, model: BoundComponents, source: Source, placement: Placement) -> None:
         check_on_device(model)
         super().__init__(model, source, placement)
         self.bound = model
@@ -197,60 +209,49 @@ class TorchCompute(Compute):
         if not isinstance(bound, BoundGaussians) or bound.model.prior is not None:
             return None
         has_penalty = bound.model.known_weights is None and bound.epsilon > 0
-        return None if has_penalty else DeviceEM(self)
+        return None if has_penalty else DeviceEM(self, bound)
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         self._between_blocks()
-        given, memory = self._given(theta), None
+        memory = None
         if remember:
             memory = self.allocate((self.n, self.bound.n_components), self.memory_dtype)
-            total = self._remembered(given, memory)
-        else:
-            total = self.total(given)
+        total = self.total(self.given(theta), memory)
         self.evaluations += self.n
         self._passed = theta, -float(total.log_likelihood) - self.device_rows.total_base
         return self.flat(total.sums).cpu().numpy() / self.total_weight, memory
 
-    def _given(self, theta: Theta) -> Given:
+    def given(self, theta: Theta) -> Given:
         """Return θ on the device."""
         at = on_device(self.bound.coefficients(theta), self.device_rows.device)
-        return Given(self.bound.code, at, Extents(*self.extents(at).tolist()))
+        return Given(self.bound.code, at, *self.extents(at).tolist())
 
-    def _remembered(self, given: Given, memory: Array) -> Sums:
-        """Return the sums of a pass whose responsibilities are stored, and summed as they were rounded."""
-        total, dtype = None, getattr(torch, self.memory_dtype.name)
-        for block, rows in self.device_rows:
-
-            def keep(here: slice, responsibilities: Tensor, first: int = block.start) -> Tensor:
-                rounded = responsibilities.to(dtype)
-                memory[first + here.start : first + here.stop] = rounded.cpu().numpy()
-                return rounded.double()
-
-            total = _added(total, sums(rows, given, keep))
-        assert total is not None
-        return total
-
-    def total(self, given: Given) -> Sums:
-        """Return the sums of a full pass, tensors; the extents at θ decide how they are computed."""
+    def total(self, given: Given, memory: Array | None = None) -> Sums:
+        """Return the sums of a full pass, whose responsibilities are written into ``memory`` (n, M)."""
         total = kernels = None
-        for _, rows in self.device_rows:
-            kernels = self.kernels(rows, given.extents)
-            total = _added(total, sums(rows, given) if kernels is None else kernels.sums(given.theta))
-        assert total is not None
+        for block, rows in self.device_rows:
+            if memory is None:
+                kernels = self.kernels(rows, given)
+            if kernels is None:
+                part = sums(rows, given, None if memory is None else memory[block])
+            else:
+                part = kernels.sums(given.theta)
+            total = part if total is None else Sums(*map(torch.add, total, part))
+        assert total is not None, "a source has at least one sample"
         return total if kernels is None else self.completed(total, given.theta)
 
-    def kernels(self, rows: Rows, at: Extents) -> KernelRows | None:
+    def kernels(self, rows: Rows, given: Given) -> KernelRows | None:
         """Return rows in the form of kernels, or None if there are none, or if float32 is not enough."""
         if len(rows) > self._most_rows:
             self._kernel_rows, self._most_rows = _kernel_rows(rows, self.bound), len(rows)
         elif self._kernel_rows is not None and rows is not self.device_rows.resident:
             self._kernel_rows.fill(rows)  # in the memory of the block before
         kernels = self._kernel_rows
-        return kernels if kernels is not None and kernels.is_accurate(at) else None
+        return kernels if kernels is not None and kernels.is_accurate(given) else None
 
-    def completed(self, total: Sums, theta: Any) -> Sums:
+    def completed(self, total: Sums, theta: DeviceTheta) -> Sums:
         """Return the sums of kernels over all rows with −½ yᵀPy of "tied", common to all components."""
-        if self.bound.code != TIED:
+        if not self.bound.omits_square:
             return total
         common = ((theta.whiten[0] @ self.device_rows.products) * theta.whiten[0]).sum()
         return total._replace(log_likelihood=total.log_likelihood - 0.5 * common)
@@ -259,24 +260,24 @@ class TorchCompute(Compute):
         """Return the model's statistics (q,) for sums (M, 1 + p), on the device."""
         d = len(self.bound.origin)
         squares = total[:, 1 + d :]
-        if self.bound.code == TIED:
+        if self.bound.shares_products:
             row, column = torch.tril_indices(d, d, device=total.device)
             squares = self.device_rows.products[row, column]
         return torch.cat([total[:, 0], total[:, 1 : 1 + d].reshape(-1), squares.reshape(-1)])
 
-    def extents(self, theta: Any) -> Tensor:
-        """Return :class:`Extents` at θ, tensors, as a tensor (2,): nothing is copied to the CPU."""
-        rows, d, phi, code = self.device_rows, len(self.bound.origin), theta.phi, self.bound.code
+    def extents(self, theta: DeviceTheta) -> Tensor:
+        """Return the squared reach and the largest logit of :class:`Given`, a tensor (2,) on the device."""
+        rows, d, phi = self.device_rows, len(self.bound.origin), theta.phi
         squared = torch.zeros((), dtype=torch.float64, device=phi.device)
         if len(theta.whiten) or len(theta.scales):
             extent = torch.maximum(rows.reach, theta.means.abs().amax(dim=0))
             far = theta.whiten.abs() @ extent if len(theta.whiten) else theta.scales * extent
             squared = far.square().sum(dim=1).max()
-        logit = rows.norm * torch.linalg.vector_norm(phi[:d], dim=0)
-        if code == DIAG:
-            logit = logit + rows.norm**2 * phi[d:].abs().amax(dim=0)
-        elif code == SPHERICAL:
-            logit = logit + rows.norm**2 * (phi[d] - phi[d].mean()).abs()
+        logit, squares = rows.norm * torch.linalg.vector_norm(phi[:d], dim=0), phi[d:]
+        if self.bound.code == SPHERICAL:
+            squares = squares - squares.mean()
+        if len(squares):
+            logit = logit + rows.norm**2 * squares.abs().amax(dim=0)
         return torch.stack([squared, logit.max()])
 
     def objective(self, theta: Theta) -> float:
@@ -299,53 +300,39 @@ class TorchCompute(Compute):
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
         room = Evaluation.room(self.n, self.bound.n_components, responsibilities, labels)
-        for here, part in self._evaluations(theta, responsibilities=responsibilities, labels=labels):
-            for into, values in zip(room, part, strict=True):
-                if into is not None:
-                    into[here] = values.cpu().numpy()
+        self._evaluate(theta, [None if part is None else torch.from_numpy(part) for part in room])
         return room
 
     def evaluate_there(
         self, theta: Theta, *, responsibilities: bool = False, labels: bool = False
     ) -> Evaluation:
-        """As :meth:`evaluate`, in tensors on the device; float32 for rows of float32."""
-        dtype = getattr(torch, np.dtype(cast(Any, self._source).dtype).name)
+        """As :meth:`evaluate`, of a tensor, in tensors on the device; float32 for rows of float32."""
+        assert isinstance(self._source, TensorSource)
+        given, device = self._source.tensor.dtype, self.device_rows.device
 
-        def room(values: Any) -> Any:
-            shape, kind = (self.n, *values.shape[1:]), dtype if values.is_floating_point() else values.dtype
-            return torch.empty(shape, dtype=kind, device=values.device)
+        def room_like(part: NDArray[Any] | None) -> Tensor | None:
+            if part is None:
+                return None
+            kind = given if part.dtype.kind == "f" else torch.int64
+            return torch.empty((self.n, *part.shape[1:]), dtype=kind, device=device)
 
-        found: Any = None
-        for here, part in self._evaluations(theta, responsibilities=responsibilities, labels=labels):
-            if found is None:
-                found = Evaluation._make(None if values is None else room(values) for values in part)
-            for into, values in zip(found, part, strict=True):
-                if into is not None:
-                    into[here] = values.to(into.dtype)
-        return cast(Evaluation, found)
+        room = [*map(room_like, Evaluation.room(1, self.bound.n_components, responsibilities, labels))]
+        self._evaluate(theta, room)
+        return Evaluation._make(room)
 
-    def _evaluations(
-        self, theta: Theta, *, responsibilities: bool, labels: bool
-    ) -> Iterator[tuple[slice, Any]]:
-        """Yield places of rows, and their evaluation in tensors."""
+    def _evaluate(self, theta: Theta, room: Sequence[Tensor | None]) -> None:
+        """Write log-likelihoods, responsibilities and labels into tensors, on the CPU or on the device."""
         self._between_blocks()
-        given, base = self._given(theta), self.device_rows.base
+        given, base = self.given(theta), self.device_rows.base
         for block, rows in self.device_rows:
             for within, _, posterior, log_likelihood in e_steps(rows, given):
                 here = slice(block.start + within.start, block.start + within.stop)
                 if base is not None:
                     log_likelihood += torch.from_numpy(base[here]).to(log_likelihood.device)
-                found = Evaluation(
-                    log_likelihood,
-                    posterior if responsibilities else None,
-                    posterior.argmax(dim=1) if labels else None,
-                )
-                yield here, found
-
-
-def _added(total: Sums | None, part: Sums) -> Sums:
-    """Return the sums of two blocks of rows; of one, if there is only one so far."""
-    return part if total is None else Sums(total.sums + part.sums, total.log_likelihood + part.log_likelihood)
+                labels = None if room[2] is None else posterior.argmax(dim=1)
+                for into, values in zip(room, (log_likelihood, posterior, labels), strict=True):
+                    if into is not None and values is not None:
+                        into[here].copy_(values)
 
 
 def _kernel_rows(rows: Rows, bound: BoundComponents) -> KernelRows | None:
@@ -372,34 +359,27 @@ def plus_plus(rows: Rows, count: int, random_state: np.random.RandomState) -> In
         Used as in scikit-learn's ``kmeans_plusplus``: the same draws, of which the best of several is taken.
     """
     n, trials = len(rows), 2 + int(log(count))
-    weight = None if rows.weight is None else rows.weight.cpu().numpy()
-    chosen = [int(random_state.choice(n, p=np.full(n, 1.0 / n) if weight is None else weight / weight.sum()))]
-    closest = _squares(rows, chosen, None)[0]
-    potential = _total(closest, rows.weight)
+    weight = np.ones(n) if rows.weight is None else rows.weight.cpu().numpy()
+    chosen = [int(random_state.choice(n, p=weight / weight.sum()))]
+    closest = _squares(rows, chosen)[0]
+    potential = closest.sum() if rows.weight is None else closest @ rows.weight
     for _ in range(1, count):
         drawn = torch.from_numpy(random_state.uniform(size=trials)).to(closest.device) * potential
         cumulative = torch.cumsum(closest if rows.weight is None else closest * rows.weight, 0)
         tried = torch.searchsorted(cumulative, drawn).clamp_(max=n - 1)
-        squares = _squares(rows, tried.tolist(), closest)
-        potentials = torch.stack([_total(each, rows.weight) for each in squares])
+        squares = torch.minimum(_squares(rows, tried.tolist()), closest)
+        potentials = squares.sum(dim=1) if rows.weight is None else squares @ rows.weight
         best = int(potentials.argmin())
         closest, potential = squares[best], potentials[best]
         chosen.append(int(tried[best]))
     return np.array(chosen)
 
 
-def _total(squares: Tensor, weight: Tensor | None) -> Tensor:
-    """Return the weighted sum of squares (n,)."""
-    return squares.sum() if weight is None else squares @ weight
-
-
-def _squares(rows: Rows, index: list[int], closest: Tensor | None) -> Tensor:
-    """Return squared distances (k, n) of all rows from those of ``index``; at most ``closest`` (n,)."""
+def _squares(rows: Rows, index: list[int]) -> Tensor:
+    """Return squared distances (k, n) of all rows from those of ``index``."""
     squares = torch.empty((len(index), len(rows)), dtype=torch.float64, device=rows.y.device)
     points = rows.y[torch.tensor(index, device=rows.y.device)].double()
-    size = max(1, DIFFERENCES // rows.y.shape[1])
-    for start in range(0, len(rows), size):
-        here = slice(start, start + size)
+    for here in rows.slices(rows.y.shape[1], DIFFERENCES):
         for into, point in zip(squares, points, strict=True):
             into[here] = (rows.y[here] - point).square_().sum(dim=1)
-    return squares if closest is None else torch.minimum(squares, closest)
+    return squares

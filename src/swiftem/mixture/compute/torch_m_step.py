@@ -6,19 +6,16 @@ tensor, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
 
-from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.torch_rows import DeviceTheta
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
 from swiftem.mixture.covariance import ROUNDING as REFERENCE_ROUNDING
 from swiftem.mixture.gaussians import BoundGaussians
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["DeviceMStep"]
 
@@ -37,8 +34,8 @@ class DeviceMStep:
         Where statistics are.
     """
 
-    def __init__(self, bound: BoundGaussians, device: Any) -> None:
-        def there(values: Any) -> Tensor:
+    def __init__(self, bound: BoundGaussians, device: torch.device) -> None:
+        def there(values: ArrayLike) -> Tensor:
             return torch.from_numpy(np.array(values)).to(device)
 
         self.code, self._count, self._d = bound.code, bound.n_components, bound.d
@@ -60,7 +57,7 @@ class DeviceMStep:
         self._eye = torch.eye(d, dtype=torch.float64, device=device)
         self._ranks = there(1.0 + 4.0 * np.arange(d))  # each column that is eliminated rounds
 
-    def __call__(self, s: Tensor) -> tuple[Tensor, Coefficients]:
+    def __call__(self, s: Tensor) -> tuple[Tensor, DeviceTheta]:
         """Return whether ``s`` (q,) is in the domain, a tensor, and φ(θ̄(s)), of any values if it is not."""
         count, d = self._count, self._d
         end = count * (1 + d)
@@ -86,7 +83,7 @@ class DeviceMStep:
         squared = -0.5 * (precision if self.code == DIAG else precision[:, :1])
         phi = torch.cat([precision * means, squared], dim=1).T
         none = means.new_empty((0, d, d))
-        return is_in, Coefficients(phi, constant, means, plain, none, precision.sqrt())
+        return is_in, DeviceTheta(phi, constant, means, plain, none, precision.sqrt())
 
     def _matrices(self, counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         """Return covariances (M or 1, d, d), and the rounding errors of their diagonals."""
@@ -106,7 +103,7 @@ class DeviceMStep:
         floor = ROUNDING * self._ranks * diagonal * inverse[:, 0]
         return scatter * inverse + self._reg * self._eye, floor
 
-    def _of_matrices(self, means: Tensor, whiten: Tensor, log_weights: Tensor) -> Coefficients:
+    def _of_matrices(self, means: Tensor, whiten: Tensor, log_weights: Tensor) -> DeviceTheta:
         whitened = (whiten @ means[:, :, None])[:, :, 0]
         plain = log_weights + torch.log(diagonals(whiten)).sum(dim=1)
         constant = plain - 0.5 * whitened.square().sum(dim=1)
@@ -115,7 +112,7 @@ class DeviceMStep:
         if self.code == FULL:
             precision = transposed @ whiten
             linear = torch.cat([linear, precision[:, self._row, self._column] * self._signs], dim=1)
-        return Coefficients(linear.T, constant, means, plain, whiten, means.new_empty((0, self._d)))
+        return DeviceTheta(linear.T, constant, means, plain, whiten, means.new_empty((0, self._d)))
 
     def _variances(self, counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         """Return variances (M, d), for "spherical" all of a row equal, and their rounding errors."""

@@ -14,22 +14,18 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem.kernels.cache import keep_private
-from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute.torch_rows import Extents, Rows, Sums
+from swiftem.mixture.compute.torch import Given
+from swiftem.mixture.compute.torch_rows import DeviceTheta, Rows, Sums
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["KernelRows", "ManyColumns", "OnePass", "TwoPasses", "kernel_rows"]
 
@@ -89,26 +85,10 @@ def transposed_product(a_hi, a_lo, b_hi, b_lo):
 
 
 @triton.jit
-def softmax(logits, row, is_row, W, WEIGHTED: tl.constexpr):
-    """Return weighted responsibilities (b, M) times 2^14, and weighted log2 of the sums of 2^logits (b,)."""
-    largest = tl.max(logits, 1)
-    powers = exp2(logits - largest[:, None])
-    total = tl.sum(powers, 1)
-    rows = powers * tl.where(is_row, SCALE / total, 0.0)[:, None]
-    log = tl.where(is_row, largest + tl.log2(total), 0.0)
-    if WEIGHTED:
-        weight = tl.load(W + row, mask=is_row, other=0.0)
-        rows *= weight[:, None]
-        log *= weight
-    return rows, log
-
-
-@triton.jit
 def one_pass(
     X,
     W,
-    PHI_HI,
-    PHI_LO,
+    PHI,
     CONSTANT,
     COUNTS,
     SUMS,
@@ -125,16 +105,16 @@ def one_pass(
     """One pass with few components and features; a program does every so many-th block of B rows.
 
     X (n, C) float32, whose features are its P = C columns, or for SQUARES x_0, x_0², x_1, ... (P = 2·C). PHI
-    (P, M·K). With K = 1, logits are X·PHI + CONSTANT. With K > 1, for full covariances, they are CONSTANT − Σ
-    over K of (X·PHI)², squares of whitened rows, so that no digits cancel. Sums of each program: COUNTS (M,),
-    SUMS (M, P), PRODUCTS (K·K, M) of the first K columns if K > 1, and LOG, of log2 g.
+    (2, P, M·K): hi, then lo. With K = 1, logits are X·PHI + CONSTANT. With K > 1, for full covariances, they
+    are CONSTANT − Σ over K of (X·PHI)², squares of whitened rows, so that no digits cancel. Sums of each
+    program: COUNTS (M,), SUMS (M, P), PRODUCTS (K·K, M) of the first K columns if K > 1, and LOG, of log2 g.
     """
     P: tl.constexpr = 2 * C if SQUARES else C
     program = tl.program_id(0)
     column, feature, component = tl.arange(0, C), tl.arange(0, P), tl.arange(0, M)
     whitened, pair = tl.arange(0, M * K), tl.arange(0, K * K)
     place = feature[:, None] * (M * K) + whitened[None, :]
-    phi_hi, phi_lo = tl.load(PHI_HI + place), tl.load(PHI_LO + place)
+    phi_hi, phi_lo = tl.load(PHI + place), tl.load(PHI + P * M * K + place)
     constant = tl.load(CONSTANT + component)
     sums, counts = tl.zeros((M, P), tl.float32), tl.zeros((M,), tl.float32)
     products = tl.zeros((K * K, M), tl.float32)
@@ -149,8 +129,17 @@ def one_pass(
         logits = product(z_hi, z_lo, phi_hi, phi_lo)
         if K > 1:
             logits = -tl.sum(tl.reshape(logits * logits, (B, M, K)), 2)
-        rows, of_rows = softmax(logits + constant[None, :], row, is_row, W, WEIGHTED)
-        log += of_rows
+        logits += constant[None, :]
+        largest = tl.max(logits, 1)
+        powers = exp2(logits - largest[:, None])
+        total = tl.sum(powers, 1)
+        rows = powers * tl.where(is_row, SCALE / total, 0.0)[:, None]
+        logs = tl.where(is_row, largest + tl.log2(total), 0.0)
+        if WEIGHTED:
+            weight = tl.load(W + row, mask=is_row, other=0.0)
+            rows *= weight[:, None]
+            logs *= weight
+        log += logs
         counts += tl.sum(rows, 0)
         rows_hi, rows_lo = halves(rows)
         sums += product(tl.trans(rows_hi), tl.trans(rows_lo), z_hi, z_lo)
@@ -168,17 +157,7 @@ def one_pass(
 
 @triton.jit
 def normalisers(
-    X,
-    PHI,
-    NORM,
-    COMPONENTS,
-    LOGS,
-    n,
-    padded,
-    M,
-    B: tl.constexpr,
-    C: tl.constexpr,
-    HAS_NORMS: tl.constexpr,
+    X, PHI, NORM, COMPONENTS, LOGS, n, padded, M, B: tl.constexpr, C: tl.constexpr, HAS_NORMS: tl.constexpr
 ):
     """First of two passes, for many components; B rows, C components at a time.
 
@@ -374,30 +353,24 @@ def white_sums(
 
 def kernel_rows(rows: Rows, code: int, n_components: int) -> KernelRows | None:
     """Return rows in the form of kernels, or None if there are none for rows of this kind and size."""
-    kind: type[KernelRows] | None = None
     d = rows.y.shape[1]
     if len(rows) < LEAST_ROWS or rows.y.dtype != torch.float32 or not (rows.reach > 0.0).all():
         return None
-    features = dense_columns(d, code) * (1 + (code == DIAG))
     if code == FULL:
-        padded = power(d, 2)
-        is_small = padded <= 16 and padded * power(n_components, 16) <= MOST_WHITENED
-        kind = OnePass if is_small else ManyColumns if d <= MOST_COLUMNS else None
-    elif n_components <= MOST_COMPONENTS and features <= MOST_FEATURES:
-        kind = OnePass
-    elif wide_columns(d, code) <= MOST_COLUMNS:
-        kind = TwoPasses
-    return None if kind is None else kind(rows, code, n_components)
+        is_few = d <= 16 and power(d, 2) * power(n_components, 16) <= MOST_WHITENED
+        fits = is_few or d <= MOST_COLUMNS
+    else:
+        is_few = n_components <= MOST_COMPONENTS and n_features(d, code) <= MOST_FEATURES
+        fits = is_few or n_features(d, code) - (code == SPHERICAL) <= MOST_COLUMNS
+    if not fits:
+        return None
+    kind = OnePass if is_few else ManyColumns if code == FULL else TwoPasses
+    return kind(rows, code, n_components)
 
 
-def dense_columns(d: int, code: int) -> int:
-    """Return the padded columns of one pass; products take at least 16 features."""
-    return power(d, 8) if code == DIAG else power(d + (code == SPHERICAL), 16)
-
-
-def wide_columns(d: int, code: int) -> int:
-    """Return the padded features of two passes."""
-    return 2 * power(d, 8) if code == DIAG else power(d, 16)
+def n_features(d: int, code: int) -> int:
+    """Return p, the number of features but for "full"."""
+    return {DIAG: 2 * d, SPHERICAL: d + 1}.get(code, d)
 
 
 def power(number: int, least: int) -> int:
@@ -405,10 +378,10 @@ def power(number: int, least: int) -> int:
     return max(least, 1 << (number - 1).bit_length())
 
 
-def halves_of(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return float64 numbers as hi + lo of float16."""
+def halves_of(values: Tensor) -> Tensor:
+    """Return float64 numbers as hi, then lo of float16, (2, ...)."""
     hi = values.to(torch.float16)
-    return hi, (values - hi).to(torch.float16)
+    return torch.stack([hi, (values - hi).to(torch.float16)])
 
 
 def power_below(values: Tensor) -> Tensor:
@@ -439,76 +412,67 @@ class KernelRows(ABC):
         if code == SPHERICAL:
             exponents[:] = exponents.max()
         device = rows.y.device
-        #: Powers of two that the columns are divided by.
-        self._units = torch.from_numpy(np.exp2(exponents)).to(device)
+        #: Powers of two that the columns are divided by, and those of all features.
+        self._units = units = torch.from_numpy(np.exp2(exponents)).to(device)
+        squares = {DIAG: units, SPHERICAL: units[:1]}.get(code, units[:0]).square()
+        self._factors = torch.cat([units, squares])
         self._processors = 4
         if device.type == "cuda":
             self._processors = torch.cuda.get_device_properties(device).multi_processor_count
-        self._norm: Tensor = rows.y.new_zeros(1)
-        self._total_norm: Tensor = self._units.new_zeros(())
-        self._allocate(len(rows))
+        self._norm = rows.y.new_zeros(len(rows) if code == SPHERICAL else 1)
+        self._total_norm = units.new_zeros(())
+        self._x = self._room(len(rows))
         self.fill(rows)
 
     @abstractmethod
-    def _allocate(self, n: int) -> None:
-        """Make room for n rows."""
+    def _room(self, n: int) -> Tensor:
+        """Return memory for n rows in the form of the kernels."""
 
     def fill(self, rows: Rows) -> None:
         """Use these rows: at most as many as the first ones, with the same reach."""
         self._rows, self._total_weight, self._largest_weight = rows, float(len(rows)), 1.0
-        self._weight: Tensor = rows.y.new_zeros(1)
+        self._weight = rows.y.new_zeros(1)
         if rows.weight is not None:
             self._largest_weight = float(rows.weight.max())
             self._weight = (rows.weight / self._largest_weight).float()
             self._total_weight = float(rows.weight.sum())
-        self._write()
+        self._total_norm.zero_()
+        for here in rows.slices(self._d, NUMBERS):
+            x = rows.centred(here).div_(self._units)
+            if self._code == SPHERICAL:
+                squares = x.square().sum(dim=1)
+                self._norm[here] = squares.float()
+                self._total_norm += squares.sum() if rows.weight is None else squares @ rows.weight[here]
+            self._write(here, x)
 
     @abstractmethod
-    def _write(self) -> None:
-        """Write the rows in the form of the kernels."""
+    def _write(self, here: slice, x: Tensor) -> None:
+        """Write scaled rows (b, d) in the form of the kernels."""
 
     @abstractmethod
-    def sums(self, theta: Coefficients) -> Sums:
+    def sums(self, theta: DeviceTheta) -> Sums:
         """Return the sums of a full pass at θ, tensors.
 
         Log-likelihoods of "tied" lack −½ yᵀPy, which is common to all components.
         """
 
-    def is_accurate(self, at: Extents) -> bool:
+    def is_accurate(self, at: Given) -> bool:
         """Return whether float32 is enough for a pass at a θ with these extents."""
         # For "full", squares of whitened differences do not cancel.
         is_small = self._code == FULL or at.logit <= LARGEST_LOGIT
         return is_small and at.squared_reach <= FARTHEST * self._d
 
-    @property
-    def _is_weighted(self) -> bool:
-        return self._rows.weight is not None
+    def _phi(self, theta: DeviceTheta) -> tuple[Tensor, Tensor]:
+        """Return coefficients (p, M) of scaled features in base 2, and a part of Σ w log2 g that they lack.
 
-    def _scaled(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield all rows, centred and scaled, float64, and their places."""
-        size = max(1, NUMBERS // self._d)
-        for start in range(0, len(self._rows), size):
-            here = slice(start, min(start + size, len(self._rows)))
-            yield here, self._rows.centred(here).div_(self._units)
-
-    def _write_norms(self) -> None:
-        """Write |x|² of the scaled rows, float32, and their weighted sum."""
-        if len(self._norm) < len(self._rows):
-            self._norm = torch.empty(len(self._rows), dtype=torch.float32, device=self._units.device)
-        self._total_norm = self._units.new_zeros(())
-        for here, x in self._scaled():
-            squares = x.square().sum(dim=1)
-            self._norm[here] = squares.float()
-            weight = self._rows.weight
-            self._total_norm += squares.sum() if weight is None else squares @ weight[here]
-
-    def _write_halves(self, into: Tensor, *, with_squares: bool = False) -> None:
-        """Write the scaled rows, and their squares beside them, as hi into[0] and lo into[1]."""
-        for here, x in self._scaled():
-            parts = [x, x.square()] if with_squares else [x]
-            for number, part in enumerate(parts):
-                columns = slice(number * self._d, (number + 1) * self._d)
-                into[0, here, columns], into[1, here, columns] = halves_of(part)
+        It is the mean coefficient of |x|² of "spherical", which is subtracted from all.
+        """
+        phi = theta.phi * (self._factors * LOG2_E)[:, None]
+        if self._code != SPHERICAL:
+            return phi, self._total_norm
+        mean = phi[-1].mean()
+        phi[-1] -= mean
+        return phi, mean * self._total_norm
 
     def _constants(self, values: Tensor, padded: int) -> tuple[Tensor, Tensor]:
         """Return constants (padded,) in base 2 minus their largest, float32, and the largest."""
@@ -518,17 +482,11 @@ class KernelRows(ABC):
         constants[: len(values)] = (values - largest).clamp(min=PADDING).float()
         return constants, largest
 
-    def _squares(self, theta: Coefficients) -> tuple[Tensor, Tensor]:
-        """Return coefficients (M,) of |x|² in base 2 minus their mean, and Σ w·mean·|x|²."""
-        values: Any = theta.phi[-1] * (self._units[0] ** 2 * LOG2_E)
-        mean = values.mean()
-        return values - mean, mean * self._total_norm
-
     def _added(self, parts: Tensor) -> Tensor:
         """Return the sum over programs, of parts (programs, ...), without the factor of responsibilities."""
         return parts.sum(dim=0, dtype=torch.float64) * (self._largest_weight / SCALE.value)
 
-    def _log_likelihood(self, log: Tensor, largest: Tensor, common: Any = 0.0) -> Tensor:
+    def _log_likelihood(self, log: Tensor, largest: Tensor, common: Tensor) -> Tensor:
         """Return Σ w log g, from Σ w log2 g over the largest weight without ``largest`` and ``common``."""
         return (log * self._largest_weight + largest * self._total_weight + common) / LOG2_E
 
@@ -545,88 +503,64 @@ class OnePass(KernelRows):
     SMALL = 96
     """Most components and features for which blocks of 128 rows stay in registers."""
 
-    def _allocate(self, n: int) -> None:
-        d, is_full = self._d, self._code == FULL
-        self._whitened = power(d, 2) if is_full else 1
-        columns = power(self._whitened + 1, 16) if is_full else dense_columns(d, self._code)
-        self._x = torch.zeros((n, columns), dtype=torch.float32, device=self._units.device)
-        if is_full:
-            self._x[:, self._whitened] = 1.0
+    def _room(self, n: int) -> Tensor:
+        d, device = self._d, self._units.device
+        self._whitened = power(d, 2) if self._code == FULL else 1
+        #: Where the features are in the order of the kernel: squares of "diag" are beside their columns.
+        self._place = torch.arange(n_features(d, self._code), device=device)
+        if self._code == DIAG:
+            self._place = self._place.view(d, 2).T.reshape(-1)
+            return torch.zeros((n, power(d, 8)), dtype=torch.float32, device=device)
+        columns = self._whitened + 1 if self._code == FULL else len(self._place)
+        x = torch.zeros((n, power(columns, 16)), dtype=torch.float32, device=device)
+        if self._code == FULL:
+            x[:, self._whitened] = 1.0
+        return x
 
-    def _write(self) -> None:
-        for here, x in self._scaled():
-            self._x[here, : self._d] = x.float()
+    def _write(self, here: slice, x: Tensor) -> None:
+        self._x[here, : self._d] = x.float()
         if self._code == SPHERICAL:
-            self._write_norms()
-            self._x[: len(self._rows), self._d] = self._norm[: len(self._rows)]
+            self._x[here, self._d] = self._norm[here]
 
-    def sums(self, theta: Coefficients) -> Sums:
+    def sums(self, theta: DeviceTheta) -> Sums:
         """Return the sums of a full pass."""
-        d, n, (columns, whitened) = self._d, len(self._rows), (self._x.shape[1], self._whitened)
-        padded, p = power(self._n_components, 16), columns * (1 + (self._code == DIAG))
-        phi, common = self._features(theta, padded, p)
-        constants, largest = self._constants(theta.plain if whitened > 1 else theta.constant, padded)
+        n, m, columns, whitened = len(self._rows), self._n_components, self._x.shape[1], self._whitened
+        padded, p = power(m, 16), columns * (1 + (self._code == DIAG))
+        phi = theta.phi.new_zeros((p, padded, whitened))
         block, per_processor, warps = (128, 2, 4) if padded + p <= self.SMALL else (64, 3, 4)
-        if whitened > 1:
+        if self._code == FULL:
             block, per_processor, warps = 16, 8, 1
+            constants, largest = self._constants(theta.plain, padded)
+            common = self._whiten(theta, phi)
+        else:
+            constants, largest = self._constants(theta.constant, padded)
+            phi[self._place, :m, 0], common = self._phi(theta)
         programs = min(per_processor * self._processors, triton.cdiv(n, block))
-        counts, sums, products, log = (
+        counts, sums, products, log = written = [
             torch.empty((programs, size), dtype=torch.float32, device=phi.device)
             for size in (padded, padded * p, whitened**2 * padded, 1)
-        )
-        one_pass[(programs,)](
-            self._x,
-            self._weight,
-            *halves_of(phi.reshape(p, -1)),
-            constants,
-            counts,
-            sums,
-            products,
-            log,
-            n,
-            C=columns,
-            K=whitened,
-            M=padded,
-            B=block,
-            SQUARES=self._code == DIAG,
-            WEIGHTED=self._is_weighted,
-            num_warps=warps,
-            num_stages=1,
-        )
-        total, m = self._added(sums).reshape(padded, p), self._n_components
-        parts = [self._added(counts)[:m, None]]
-        if self._code == DIAG:
-            parts += [total[:m, 0 : 2 * d : 2] * self._units, total[:m, 1 : 2 * d : 2] * self._units**2]
-        else:
-            parts.append(total[:m, :d] * self._units)
-        if self._code == SPHERICAL:
-            parts.append(total[:m, d : d + 1] * self._units[0] ** 2)
-        elif self._code == FULL:
-            row, column = torch.tril_indices(d, d, device=phi.device)
-            pairs = self._added(products).reshape(whitened, whitened, padded)[row, column, :m].T
-            parts.append(pairs * (self._units[row] * self._units[column]))
-        value = self._log_likelihood(log.sum(dtype=torch.float64), largest, common)
-        return Sums(torch.cat(parts, dim=1), value)
-
-    def _features(self, theta: Any, padded: int, p: int) -> tuple[Tensor, Any]:
-        """Return coefficients (P, M, K) of features, and what all components have of the log-likelihood."""
-        d, m, units = self._d, self._n_components, self._units[:, None]
-        phi = torch.zeros((p, padded, self._whitened), dtype=torch.float64, device=units.device)
+        ]
+        given = self._x, self._weight, halves_of(phi), constants
+        sizes = {"C": columns, "K": whitened, "M": padded, "B": block}
+        flags = {"SQUARES": self._code == DIAG, "WEIGHTED": self._rows.weight is not None}
+        one_pass[(programs,)](*given, *written, n, **sizes, **flags, num_warps=warps, num_stages=1)
+        total = self._added(sums).view(padded, p)[:m, self._place]
         if self._code == FULL:
-            half = (0.5 * LOG2_E) ** 0.5
-            phi[:d, :m, :d] = (theta.whiten * (half * self._units)).permute(2, 0, 1)
-            phi[self._whitened, :m, :d] = -half * (theta.whiten @ theta.means[:, :, None])[:, :, 0]
-            return phi, 0.0
-        scaled = theta.phi[:d] * units * LOG2_E
-        if self._code == DIAG:
-            phi[0 : 2 * d : 2, :m, 0] = scaled
-            phi[1 : 2 * d : 2, :m, 0] = theta.phi[d:] * units**2 * LOG2_E
-            return phi, 0.0
-        phi[:d, :m, 0] = scaled
-        common: Any = 0.0
-        if self._code == SPHERICAL:
-            phi[d, :m, 0], common = self._squares(theta)
-        return phi, common
+            d, units = self._d, self._units
+            row, column = torch.tril_indices(d, d, device=phi.device)
+            pairs = self._added(products).view(whitened, whitened, padded)[row, column, :m].T
+            parts = [total[:, :d] * units, pairs * (units[row] * units[column])]
+        else:
+            parts = [total * self._factors]
+        value = self._log_likelihood(log.sum(dtype=torch.float64), largest, common)
+        return Sums(torch.cat([self._added(counts)[:m, None], *parts], dim=1), value)
+
+    def _whiten(self, theta: DeviceTheta, phi: Tensor) -> Tensor:
+        """Write what whitens rows and subtracts the means into φ (P, M, K); return zero."""
+        d, m, half = self._d, self._n_components, (0.5 * LOG2_E) ** 0.5
+        phi[:d, :m, :d] = (theta.whiten * (half * self._units)).permute(2, 0, 1)
+        phi[self._whitened, :m, :d] = -half * (theta.whiten @ theta.means[:, :, None])[:, :, 0]
+        return self._total_norm
 
 
 class TwoPasses(KernelRows):
@@ -638,85 +572,51 @@ class TwoPasses(KernelRows):
     TILE, SPLITS = 64, 33
     """Components of a tile, and programs that divide the rows."""
 
-    def _allocate(self, n: int) -> None:
-        self._columns = wide_columns(self._d, self._code)
-        shape = 2, triton.cdiv(n, 128) * 128, self._columns
-        self._x = torch.zeros(shape, dtype=torch.float16, device=self._units.device)
+    def _room(self, n: int) -> Tensor:
+        #: Features but |x|² of "spherical", which stays float32.
+        self._p = n_features(self._d, self._code) - (self._code == SPHERICAL)
+        shape = 2, triton.cdiv(n, 128) * 128, power(self._p, 16)
+        return torch.zeros(shape, dtype=torch.float16, device=self._units.device)
 
-    def _write(self) -> None:
-        self._write_halves(self._x, with_squares=self._code == DIAG)
-        if self._code == SPHERICAL:
-            self._write_norms()
+    def _write(self, here: slice, x: Tensor) -> None:
+        self._x[:, here, : self._p] = halves_of(
+            torch.cat([x, x.square()], dim=1) if self._code == DIAG else x
+        )
 
-    def sums(self, theta: Coefficients) -> Sums:
+    def sums(self, theta: DeviceTheta) -> Sums:
         """Return the sums of a full pass."""
-        n, rows, columns, tile = len(self._rows), self._x.shape[1], self._columns, self.TILE
-        phi, components, largest, common = self._given(theta)
-        padded = components.shape[1]
-        logs = torch.empty((2, n), dtype=torch.float32, device=phi.device)
-        counts = torch.empty((2, self.SPLITS, padded), dtype=torch.float32, device=phi.device)
-        sums = torch.empty((self.SPLITS, padded, columns), dtype=torch.float32, device=phi.device)
-        x, has_norms = self._x.view(-1, columns), self._code == SPHERICAL
-        of_components = TensorDescriptor.from_tensor(phi, [tile, columns])
-        normalisers[(triton.cdiv(n, 128),)](
-            TensorDescriptor.from_tensor(x, [128, columns]),
-            of_components,
-            self._norm,
-            components,
-            logs,
-            n,
-            rows,
-            padded,
-            B=128,
-            C=tile,
-            HAS_NORMS=has_norms,
-            num_warps=8,
-            num_stages=3,
-        )
-        accumulate[(padded // tile, self.SPLITS)](
-            TensorDescriptor.from_tensor(x, [64, columns]),
-            of_components,
-            self._norm,
-            self._weight,
-            components,
-            logs,
-            counts,
-            sums,
-            n,
-            rows,
-            padded,
-            D=columns,
-            B=64,
-            C=tile,
-            HAS_NORMS=has_norms,
-            WEIGHTED=self._is_weighted,
-            num_warps=4,
-            num_stages=2,
-        )
-        d, m, total = self._d, self._n_components, self._added(sums)
-        parts = [self._added(counts[0])[:m, None], total[:m, :d] * self._units]
-        if self._code == DIAG:
-            parts.append(total[:m, d : 2 * d] * self._units**2)
-        elif has_norms:
-            parts.append(self._added(counts[1])[:m, None] * self._units[0] ** 2)
-        value = self._log_likelihood(self._total_log(logs), largest, common)
-        return Sums(torch.cat(parts, dim=1), value)
-
-    def _given(self, theta: Any) -> tuple[Tensor, Tensor, Tensor, Any]:
-        """Return φ (2·M, D), hi, then lo; (3, M) of :func:`normalisers`; largest constant; common part."""
-        d, m, common = self._d, self._n_components, 0.0
-        padded = triton.cdiv(m, self.TILE) * self.TILE
-        values = torch.zeros((padded, self._columns), dtype=torch.float64, device=self._x.device)
-        values[:m, :d] = theta.phi[:d].T * self._units * LOG2_E
-        if self._code == DIAG:
-            values[:m, d : 2 * d] = theta.phi[d:].T * self._units**2 * LOG2_E
-        scale = power_below(values.abs().amax(dim=1))
-        components = torch.zeros((3, padded), dtype=torch.float32, device=self._x.device)
+        n, m, (_, rows, columns), tile = len(self._rows), self._n_components, self._x.shape, self.TILE
+        padded, p = triton.cdiv(m, tile) * tile, self._p
+        given, common = self._phi(theta)
+        phi = given.new_zeros((padded, columns))
+        phi[:m, :p] = given[:p].T
+        scale = power_below(phi.abs().amax(dim=1))
+        components = torch.zeros((3, padded), dtype=torch.float32, device=phi.device)
         components[0] = scale.float()
         components[1], largest = self._constants(theta.constant, padded)
         if self._code == SPHERICAL:
-            components[2, :m], common = self._squares(theta)
-        return torch.cat(halves_of(values / scale[:, None])), components, largest, common
+            components[2, :m] = given[-1]
+        logs = components.new_empty((2, n))
+        counts = components.new_empty((2, self.SPLITS, padded))
+        sums = components.new_empty((self.SPLITS, padded, columns))
+        x, halves = self._x.view(-1, columns), halves_of(phi / scale[:, None]).view(-1, columns)
+        tiles, sizes = TensorDescriptor.from_tensor(halves, [tile, columns]), (n, rows, padded)
+        flags = {"C": tile, "HAS_NORMS": self._code == SPHERICAL}
+        blocks = TensorDescriptor.from_tensor(x, [128, columns])
+        normalisers[(triton.cdiv(n, 128),)](
+            blocks, tiles, self._norm, components, logs, *sizes, B=128, **flags, num_warps=8, num_stages=3
+        )
+        blocks = TensorDescriptor.from_tensor(x, [64, columns])
+        written = self._norm, self._weight, components, logs, counts, sums
+        flags |= {"D": columns, "B": 64, "WEIGHTED": self._rows.weight is not None}
+        accumulate[(padded // tile, self.SPLITS)](
+            blocks, tiles, *written, *sizes, **flags, num_warps=4, num_stages=2
+        )
+        total = self._added(sums)[:m, :p]
+        if self._code == SPHERICAL:
+            total = torch.cat([total, self._added(counts[1])[:m, None]], dim=1)
+        value = self._log_likelihood(self._total_log(logs), largest, common)
+        return Sums(torch.cat([self._added(counts[0])[:m, None], total * self._factors], dim=1), value)
 
 
 class ManyColumns(KernelRows):
@@ -728,22 +628,21 @@ class ManyColumns(KernelRows):
 
     can_be_captured = False
 
-    def _allocate(self, n: int) -> None:
-        self._columns = power(self._d, 32)
-        shape = 2, triton.cdiv(n, 128) * 128, self._columns
-        self._x = torch.zeros(shape, dtype=torch.float16, device=self._units.device)
+    def _room(self, n: int) -> Tensor:
+        shape = 2, triton.cdiv(n, 128) * 128, power(self._d, 32)
+        return torch.zeros(shape, dtype=torch.float16, device=self._units.device)
 
-    def _write(self) -> None:
-        self._write_halves(self._x)
+    def _write(self, here: slice, x: Tensor) -> None:
+        self._x[:, here, : self._d] = halves_of(x)
 
-    def sums(self, theta: Coefficients) -> Sums:
+    def sums(self, theta: DeviceTheta) -> Sums:
         """Return the sums of a full pass."""
-        n, d, m, columns = len(self._rows), self._d, self._n_components, self._columns
+        n, d, m, columns = len(self._rows), self._d, self._n_components, self._x.shape[2]
         splits = min(64, max(1, 2 * self._processors // m))
         matrices, shifts, scales = self._matrices(theta)
         constants, largest = self._constants(theta.plain, m)
-        means = matrices.new_zeros((m, 2, columns), dtype=torch.float32)
-        exact: Any = theta.means + self._rows.centre
+        means = shifts.new_zeros((m, 2, columns))
+        exact = theta.means + self._rows.centre
         means[:, 0, :d] = exact.float()
         means[:, 1, :d] = (exact - means[:, 0, :d]).float()
         factors = means.new_zeros(columns)
@@ -752,82 +651,53 @@ class ManyColumns(KernelRows):
         products = linear.new_zeros((splits, m, columns, columns))
         logs = means.new_empty((2, n))
         size = min(n, max(128, NUMBERS // m // 128 * 128))
+        given = self._rows.y, self._weight, means, factors
+        sizes = {"COLUMNS": d, "D": columns, "B": 64, "WEIGHTED": self._rows.weight is not None}
         for first in range(0, n, size):
-            logits = self._logits(matrices, shifts, scales, constants, first, min(size, n - first))
-            here = logits.shape[1]
-            largest_of_rows = logits.amax(dim=0)
-            log = torch.exp2(logits - largest_of_rows).sum(dim=0).log2()
-            chosen = (logits > largest_of_rows - NEGLIGIBLE).view(-1).nonzero()[:, 0]
+            here = min(size, n - first)
+            logits = self._logits((matrices, shifts, scales, constants), first, here)
+            highest = logits.amax(dim=0)
+            chosen = (logits > highest - NEGLIGIBLE).view(-1).nonzero()[:, 0]
             ends = torch.searchsorted(chosen, torch.arange(m + 1, device=chosen.device) * here).int()
-            logs[:, first : first + here] = torch.stack([largest_of_rows, log])
+            log = torch.stack([highest, torch.exp2(logits - highest).sum(dim=0).log2()])
+            logs[:, first : first + here] = log
+            pairs = ends, chosen, logits, log
             white_sums[(m, splits)](
-                self._rows.y,
-                self._weight,
-                means,
-                factors,
-                ends,
-                chosen,
-                logits,
-                torch.stack([largest_of_rows, log]),
-                linear,
-                products,
-                first,
-                here,
-                m,
-                COLUMNS=d,
-                D=columns,
-                B=64,
-                WEIGHTED=self._is_weighted,
-                num_warps=8,
-                num_stages=1,
+                *given, *pairs, linear, products, first, here, m, **sizes, num_warps=8, num_stages=1
             )
-        value = self._log_likelihood(self._total_log(logs), largest)
+        value = self._log_likelihood(self._total_log(logs), largest, self._total_norm)
         return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
 
-    def _matrices(self, theta: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _matrices(self, theta: DeviceTheta) -> tuple[Tensor, Tensor, Tensor]:
         """Return whitening matrices of scaled rows over powers of two (2·M·D, D), hi, then lo.
 
         Also the whitened means (M, D), and ½ log2 e times the squares of the powers (M,).
         """
-        d, m, columns = self._d, self._n_components, self._columns
-        values = torch.zeros((m, columns, columns), dtype=torch.float64, device=self._x.device)
+        d, m, columns = self._d, self._n_components, self._x.shape[2]
+        values = theta.whiten.new_zeros((m, columns, columns))
         values[:, :d, :d] = theta.whiten * self._units
         scale = power_below(values.abs().amax(dim=(1, 2)))
         values /= scale[:, None, None]
         shifts = values.new_zeros((m, columns), dtype=torch.float32)
         shifts[:, :d] = (values[:, :d, :d] @ (theta.means / self._units)[:, :, None])[:, :, 0].float()
-        matrices = torch.cat(halves_of(values)).view(-1, columns)
-        return matrices, shifts, (0.5 * LOG2_E * scale**2).float()
+        return halves_of(values).view(-1, columns), shifts, (0.5 * LOG2_E * scale**2).float()
 
-    def _logits(
-        self, matrices: Tensor, shifts: Tensor, scales: Tensor, constants: Tensor, first: int, n: int
-    ) -> Tensor:
-        """Return the logits (M, n) of n rows from ``first`` on."""
-        m, columns, half = len(scales), self._columns, self._columns // 2
-        logits = shifts.new_empty((m, n))
-        blocks = triton.cdiv(n, 128)
+    def _logits(self, given: tuple[Tensor, Tensor, Tensor, Tensor], first: int, n: int) -> Tensor:
+        """Return the logits (M, n) of n rows from ``first`` on, for matrices, shifts, scales, constants."""
+        matrices, *vectors = given
+        m, (_, rows, columns) = self._n_components, self._x.shape
+        half, blocks = columns // 2, triton.cdiv(n, 128)
+        logits = vectors[0].new_empty((m, n))
         parts = min(m, 16, triton.cdiv(8 * self._processors, blocks))
+        sizes, per = {"H": half, "B": 128, "S": 3}, triton.cdiv(m, parts)
+        x = TensorDescriptor.from_tensor(self._x.view(-1, columns), [128, half])
+        tiles = TensorDescriptor.from_tensor(matrices, [half, half])
         white_logits[(blocks, parts)](
-            TensorDescriptor.from_tensor(self._x.view(-1, columns), [128, half]),
-            TensorDescriptor.from_tensor(matrices, [half, half]),
-            shifts,
-            scales,
-            constants,
-            logits,
-            first,
-            n,
-            self._x.shape[1],
-            m,
-            triton.cdiv(m, parts),
-            H=half,
-            B=128,
-            S=3,
-            num_warps=8,
-            num_stages=1,
+            x, tiles, *vectors, logits, first, n, rows, m, per, **sizes, num_warps=8, num_stages=1
         )
         return logits
 
-    def _about_centre(self, linear: Tensor, products: Tensor, means: Any) -> Tensor:
+    def _about_centre(self, linear: Tensor, products: Tensor, means: Tensor) -> Tensor:
         """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""
         d, units = self._d, self._units
         counts = linear[:, 0, :1] * self._largest_weight

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swiftem.core.types import Array, Index
-from swiftem.data.foreign import torch_of
+from swiftem.topics.compute import numpy
 from swiftem.topics.compute.corpus import LEAST_CHANGE, Documents
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from swiftem.topics.compute.torch import LeftOut, TorchPasses
 
-    from swiftem.topics.compute.torch import DeviceTopics, LeftOut, TorchPasses
-
-__all__ = ["DeviceDocuments", "TopicArrays"]
-
-
-class TopicArrays(NamedTuple):
-    """The state of em as arrays: topics (K, V), doc_topic (D, K), and counts (K, V) or None."""
-
-    topics: Array
-    doc_topic: Array
-    counts: Array | None
+__all__ = ["DeviceDocuments"]
 
 
 class DeviceDocuments(Documents):
@@ -85,12 +75,6 @@ class DeviceDocuments(Documents):
         self._passes[dtype] = found
         return found
 
-    def topics(self, state: TopicArrays, alpha: Array, beta: Array, **options: Any) -> DeviceTopics:
-        """Return em's steps from a state on; options as in :class:`DeviceTopics`."""
-        from swiftem.topics.compute.torch import DeviceTopics
-
-        return DeviceTopics(self.passes(alpha), beta, state, **options)
-
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
     ) -> tuple[Array, float]:
@@ -107,11 +91,11 @@ class DeviceDocuments(Documents):
         between: Callable[[], None] = lambda: None,
     ) -> tuple[Array, float]:
         """As :meth:`Documents.leave_one_out_pass`."""
-        from swiftem.topics.compute.torch import LeftOut
+        from swiftem.topics.compute.torch import left_out_of
 
-        inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
-        floor = np.broadcast_to(beta.T, (beta.shape[1], len(alpha))) * inverse
-        return self._pass(doc_topic, topics, alpha, LeftOut(*map(self._there, (inverse, floor))), between)
+        on_device = self.passes(alpha).on_device
+        left_out = left_out_of(on_device(totals), on_device(numpy.by_rows(beta, len(alpha))))
+        return self._pass(doc_topic, topics, alpha, left_out, between)
 
     def _pass(
         self,
@@ -124,7 +108,7 @@ class DeviceDocuments(Documents):
         """One pass; ``doc_topic`` (D, K) is replaced."""
         between()
         passes = self.passes(alpha)
-        found = passes.em(passes.shares(doc_topic), self._there(topics.T), left_out)
+        found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), left_out)
         doc_topic[:] = passes.array(found.doc_topic)
         return found.by_word.cpu().numpy().T, float(found.log_likelihood)
 
@@ -134,9 +118,5 @@ class DeviceDocuments(Documents):
         """As :meth:`Documents.fold_in`."""
         passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
-        found = passes.fold(self._there(topics.T), start, max_iter, tol)
-        return passes.array(found.doc_topic), found.log_likelihood.cpu().numpy()
-
-    def _there(self, array: Array) -> Tensor:
-        """Return a copy of an array on the device."""
-        return torch_of("a device").from_numpy(np.ascontiguousarray(array)).to(self.device)
+        doc_topic, log_likelihood = passes.fold(passes.on_device(topics.T), start, max_iter, tol)
+        return passes.array(doc_topic), log_likelihood.cpu().numpy()
