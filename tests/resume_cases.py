@@ -275,7 +275,6 @@ QUICK = {
     "PLSA documents sem-vr": {
         "VarianceReducedEMState",
         "DocumentTheta",
-        "Places",
         "Running",
         "DocumentSnapshot",
     },

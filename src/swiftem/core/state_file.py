@@ -36,7 +36,7 @@ MODULES = {
     "mixture.bound_mixture": "MixtureStatistics MixtureTheta",
     "mixture.compute.one_sample": "Far",
     "mixture.theta": "GaussianStatistics GaussianTheta ObservedStatistics",
-    "topics.compute.documents": "DocumentSnapshot Places Running",
+    "topics.compute.documents": "DocumentSnapshot Running",
     "topics.compute.tokens": "Before TokensSnapshot",
     "topics.documents": "DocumentTheta",
     "topics.tokens": "PLSAStatistics PLSATheta",

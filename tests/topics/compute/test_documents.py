@@ -10,7 +10,7 @@ from swiftem.data import CsrDocuments
 from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.documents import DocumentsCompute, DocumentsLoop, Places
+from swiftem.topics.compute.documents import DocumentsCompute, DocumentsLoop, DocumentSnapshot
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.documents import DocumentModel, DocumentTheta, m_step
 
@@ -236,7 +236,8 @@ def test_a_method_of_ones_own_goes_iteration_by_iteration(monkeypatch):
     monkeypatch.setattr(DocumentsLoop, "advance", lambda *_: pytest.fail("not declared"))
     _, result = follow(corpus(), Own(step_size=power(1.0, 0.7, 3.0), batch_size=7))
     np.testing.assert_allclose(result.s, expected.s, rtol=1e-9, atol=1e-12)
-    assert isinstance(result.state.loop, Places)
+    assert isinstance(result.state.loop, DocumentSnapshot)
+    assert result.state.loop.running is None
 
 
 def test_what_is_refused():

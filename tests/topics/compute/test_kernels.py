@@ -9,8 +9,8 @@ import swiftem
 from swiftem import methods, models
 from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.kernels.vector import padded
-from swiftem.topics.compute import folding_kernels as compiled
 from swiftem.topics.compute import numpy as plain
+from swiftem.topics.compute import passes_kernels as compiled
 from swiftem.topics.compute.corpus import Documents, SmallDocuments, Spare
 from swiftem.topics.compute.corpus import table_of as table_of_words
 from swiftem.topics.compute.passes_kernels import ROOM, Entries

@@ -105,6 +105,13 @@ class Corpus(Source):
     def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
         """Return how many pieces of a portion have sums of their own, and the fewest entries of a piece."""
 
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all documents in order, at most ``rows`` at a time."""
+        for part, block in self._portions():
+            for start in range(0, block.n, rows):
+                batch = block.take(np.arange(start, min(start + rows, block.n)))
+                yield batch._replace(index=batch.index + part.start)
+
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing
     ) -> tuple[Array, float]:
@@ -199,7 +206,7 @@ class Corpus(Source):
         evaluations : int
             E-steps of entries.
         """
-        from swiftem.topics.compute.folding_kernels import fold_in
+        from swiftem.topics.compute.passes_kernels import fold_in
 
         table, none = table_of(word_topic, self.dtype, self._spare), np.empty(0)
         by_word, evaluations = self._over(
@@ -220,7 +227,7 @@ class Corpus(Source):
         Documents start uniform. Each stops when the total change of its topics is below ``tol``. Without
         ``likelihood``, log-likelihoods need not be computed.
         """
-        from swiftem.topics.compute.folding_kernels import fold_in
+        from swiftem.topics.compute.passes_kernels import fold_in
 
         doc_topic = np.full((self.n, len(topics)), 1.0 / len(topics))
         log_likelihood = np.empty(self.n if likelihood else 0)
@@ -310,8 +317,8 @@ class Documents(Corpus):
 
     Attributes
     ----------
-    words : ndarray of int, shape (V,), or None
-        The words' numbers if the documents were taken from others; None: they are 0, 1, ...
+    words : ndarray of int, shape (V,) or (0,)
+        The words' numbers if the documents were taken from others, else empty.
 
     Examples
     --------
@@ -324,7 +331,7 @@ class Documents(Corpus):
     """
 
     access: ClassVar[Access] = "random"
-    words: Index | None = None
+    words: Index = np.empty(0, dtype=np.intp)
 
     def __init__(self, X: Any, weight: Array | None = None, dtype: type = np.float64) -> None:
         self.n, self.n_words = X.shape
@@ -336,8 +343,7 @@ class Documents(Corpus):
         sums = np.add.reduceat(np.append(self.count, 0.0), np.minimum(self.begin[:-1], len(self.count)))
         self.length = np.where(np.diff(self.begin) > 0, sums, 0.0)
         self.total, self.total_weight = float((self.weight * self.length).sum()), float(self.weight.sum())
-        self.n_entries = len(self.count)
-        self._place: NDArray[np.int32] | None = None
+        self.n_entries, self.layout = len(self.count), Layout(np.array([0, self.n]), 1, True)
         self._spare = Spare()
 
     def fingerprint(self) -> str:
@@ -351,11 +357,6 @@ class Documents(Corpus):
         """The smallest and the largest of all positive counts and weights."""
         return extent_of(self.count, self.weight)
 
-    @property
-    def layout(self) -> Layout:  # type: ignore[override]
-        """How documents are drawn: in random order, each once per epoch."""
-        return Layout(np.array([0, self.n]), 1, True)
-
     def matrix(self) -> csr_array:
         """Return the counts as a CSR array, shape (D, V)."""
         from scipy.sparse import csr_array
@@ -364,26 +365,24 @@ class Documents(Corpus):
 
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
-        return Documents(self.matrix()[numbers], self.weight[numbers], self.dtype)
+        return self._of(self.matrix()[numbers], self.weight[numbers])
+
+    def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
+        """Return other documents, with E-steps of the same kind."""
+        return Documents(X, weight, self.dtype)
 
     def take(self, index: Index) -> Batch:
         """Return the documents with these indices, as :class:`Documents` restricted to their words."""
-        from swiftem.topics.compute.folding_kernels import gather
-
-        if self._place is None:
-            self._place = np.full(self.n_words, -1, dtype=np.int32)
-        entries = int((self.begin[index + 1] - self.begin[index]).sum())
-        begin, word = np.empty(len(index) + 1, np.int64), np.empty(entries, np.int32)
-        count, words = np.empty(entries), np.empty(min(entries, self.n_words), dtype=np.int64)
-        found = gather(index, self.begin, self.word, self.count, self._place, begin, word, count, words)
-        taken = Documents(Rows(begin, word, count, (len(index), found)), self.weight[index], self.dtype)
-        taken.words = words[:found]
+        begin, entries = numpy.select(self.begin, index)
+        word, is_there = self.word[entries], np.zeros(self.n_words, dtype=bool)
+        is_there[word] = True
+        words = np.flatnonzero(is_there)
+        number = np.empty(self.n_words, dtype=np.int32)
+        number[words] = np.arange(len(words))
+        rows = Rows(begin, number[word], self.count[entries], (len(index), len(words)))
+        taken = self._of(rows, self.weight[index])
+        taken.words = words
         return Batch(taken, taken.weight, index)  # type: ignore[arg-type]
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield all documents in order, at most ``rows`` at a time."""
-        for start in range(0, self.n, rows):
-            yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
         """Return at most this many ranges of documents, with about equally many entries."""
@@ -395,7 +394,7 @@ class Documents(Corpus):
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
 
     def _portions(self) -> Iterator[tuple[slice, Documents]]:
-        yield slice(None), self
+        yield slice(0, self.n), self
 
     def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
         """Return pieces with their own sums: no more than fit into memory, or than are worth adding."""
@@ -430,18 +429,8 @@ class SmallDocuments(Documents):
         """The entries, with the document of each."""
         return numpy.Entries.of(self.begin, self.word, self.count)
 
-    def some(self, numbers: Index) -> Documents:
-        """Return some of the documents, with all words."""
-        return SmallDocuments(self.matrix()[numbers], self.weight[numbers])
-
-    def take(self, index: Index) -> Batch:
-        """Return the documents with these numbers, as documents of the words that they have."""
-        some, _ = self._by_row.some(index)
-        words, word = np.unique(some.word, return_inverse=True)
-        rows = Rows(some.begin, word.astype(np.int32), some.count, (len(index), len(words)))
-        taken = SmallDocuments(rows, self.weight[index])
-        taken.words = words.astype(np.int64)
-        return Batch(taken, taken.weight, index)  # type: ignore[arg-type]
+    def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
+        return SmallDocuments(X, weight)
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing

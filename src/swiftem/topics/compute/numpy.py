@@ -31,6 +31,7 @@ __all__ = [
     "leave_one_out_pass",
     "pass_over",
     "posterior",
+    "select",
     "statistics",
 ]
 
@@ -127,13 +128,6 @@ class Entries(NamedTuple):
         """Return the entries of a CSR matrix."""
         return cls(begin, np.repeat(np.arange(len(begin) - 1), np.diff(begin)), word, count)
 
-    def some(self, index: Index) -> tuple[Entries, Index]:
-        """Return the entries of some documents, and their places among all."""
-        sizes = np.diff(self.begin)[index]
-        begin = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(begin[-1]) + np.repeat(self.begin[index] - begin[:-1], sizes)
-        return Entries.of(begin, self.word[places], self.count[places]), places
-
     def matrix(self, values: Array, n_words: int) -> Any:
         """Return a sparse matrix (D, V) with these values."""
         from scipy.sparse import csr_array
@@ -146,6 +140,13 @@ class Entries(NamedTuple):
 
         places, shape = np.arange(len(self.row)), (len(self.begin) - 1, len(self.row))
         return np.asarray(csr_array((np.ones(len(places)), places, self.begin), shape=shape) @ values)
+
+
+def select(begin: Index, index: Index) -> tuple[Index, Index]:
+    """Return where some documents begin if they are copied, and which entries are theirs."""
+    sizes = begin[index + 1] - begin[index]
+    copied = np.concatenate([[0], np.cumsum(sizes)])
+    return copied, np.arange(copied[-1]) + np.repeat(begin[index] - copied[:-1], sizes)
 
 
 def _probabilities(entries: Entries, a: Array, b: Array) -> Array:
@@ -328,7 +329,8 @@ def fold(
         if not goes_on.all():
             left, a = left[goes_on], a[goes_on]
             zeroth = None if zeroth is None else zeroth[goes_on]
-            here, _ = entries.some(left)
+            begin, places = select(entries.begin, left)
+            here = Entries.of(begin, entries.word[places], entries.count[places])
     p = _probabilities(entries, found, word_topic)
     value, evaluations = entries.by_document(entries.count * np.log(p)), (rounds + 1) * np.diff(entries.begin)
     return Folded(found, value, int(evaluations.sum()), entries.count / p)

@@ -87,9 +87,10 @@ class StreamedDocuments(Corpus):
         self.extent = extent_of(np.array([least, most]), self.weight)
         self.total = float((self.weight * self.length).sum())
         self.total_weight = float(self.weight.sum())
+        self.layout = Layout(np.append(np.arange(0, self.n, BLOCK), self.n), 1, True)
         self._spare = Spare(0)
         self._held: dict[int, Documents] = {}
-        self._coming: Generator[tuple[int, Any], None, None] | None = None
+        self._coming: Generator[tuple[slice, Documents], None, None] | None = None
 
     def _read(self) -> Generator[tuple[int, Any], None, None]:
         return read_ahead(self._checked() if self._spool is None else self._spool.blocks())
@@ -105,15 +106,12 @@ class StreamedDocuments(Corpus):
                 )
             yield first, counts
 
-    def _in_memory(self, counts: Any, weight: Array | None = None) -> Documents:
-        return Documents(counts, weight, self.dtype)
-
-    def _portions(self) -> Iterator[tuple[slice, Documents]]:
+    def _portions(self) -> Generator[tuple[slice, Documents], None, None]:
         for first, counts in self._read():
             part = slice(first, first + counts.shape[0])
             if part.stop > self.n:
                 raise ValueError(f"X must stay the same from pass to pass, got more than {self.n} documents.")
-            yield part, self._in_memory(counts, self.weight[part])
+            yield part, Documents(counts, self.weight[part], self.dtype)
 
     def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
         """Return the number of pieces with sums of their own, which stay for the whole pass."""
@@ -125,11 +123,6 @@ class StreamedDocuments(Corpus):
             f"streamed documents of {self.n_words} words, {self._source.fingerprint()}", self.weight
         )
 
-    @property
-    def layout(self) -> Layout:  # type: ignore[override]
-        """How documents are drawn: shuffled within blocks that come in order."""
-        return Layout(np.append(np.arange(0, self.n, BLOCK), self.n), 1, True)
-
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, indices ascending, in memory; costs one pass of reading."""
         import scipy.sparse as sp
@@ -139,49 +132,37 @@ class StreamedDocuments(Corpus):
             low, high = np.searchsorted(numbers, [part.start, part.stop])
             if high > low:
                 rows.append(block.matrix()[numbers[low:high] - part.start])
-        return self._in_memory(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers])
+        return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers], self.dtype)
 
     def take(self, index: Index) -> Batch:
         """As :meth:`Documents.take`, from one block or two consecutive ones."""
         import scipy.sparse as sp
 
-        of = index // BLOCK
-        order = np.argsort(of, kind="stable")
-        self._hold(set(of.tolist()))
+        number = index // BLOCK
+        order = np.argsort(number, kind="stable")
+        self._hold(set(number.tolist()))
         if len(self._held) == 1:
             (block,) = self._held.values()
             return block.take(index % BLOCK)._replace(index=index)
-        rows = [self._held[b].matrix()[index[of == b] % BLOCK] for b in sorted(self._held)]
+        rows = [self._held[b].matrix()[index[number == b] % BLOCK] for b in sorted(self._held)]
         counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
-        found = self._in_memory(counts, self.weight[index]).take(np.arange(len(index)))
-        return found._replace(index=index)
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield all documents in order, at most ``rows`` at a time."""
-        for part, block in self._portions():
-            for start in range(0, block.n, rows):
-                batch = block.take(np.arange(start, min(start + rows, block.n)))
-                yield batch._replace(index=batch.index + part.start)
+        drawn = Documents(counts, self.weight[index], self.dtype)
+        return drawn.take(np.arange(len(index)))._replace(index=index)
 
     def _hold(self, wanted: set[int]) -> None:
         """Keep these blocks, and no others, in memory; at the end of the source, reading starts again."""
         for number in set(self._held) - wanted:
-            self._drop(number)
+            del self._held[number]
+            if self.doc_topic is not None:
+                release(self.doc_topic[number * BLOCK : (number + 1) * BLOCK])
         while wanted - set(self._held):
             if self._coming is None:
-                self._coming = self._read()
-            following = next(self._coming, None)
-            if following is None:
+                self._coming = self._portions()
+            part, block = next(self._coming, (slice(0), None))
+            if block is None:
                 self.close()
-            elif following[0] // BLOCK in wanted:
-                weight = self.weight[following[0] : following[0] + following[1].shape[0]]
-                self._held[following[0] // BLOCK] = self._in_memory(following[1], weight)
-
-    def _drop(self, number: int) -> None:
-        """Forget a block, and release the places of its documents."""
-        del self._held[number]
-        if self.doc_topic is not None:
-            release(self.doc_topic[number * BLOCK : (number + 1) * BLOCK])
+            elif part.start // BLOCK in wanted:
+                self._held[part.start // BLOCK] = block
 
     def close(self) -> None:
         """Stop reading."""

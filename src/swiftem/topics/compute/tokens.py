@@ -15,7 +15,7 @@ from swiftem.core.compute import Compute
 from swiftem.core.method import Update, declared
 from swiftem.core.source import Source
 from swiftem.core.types import Array
-from swiftem.data.documents.tokens import CountSource, TokenSource
+from swiftem.data.documents.tokens import CountSource
 from swiftem.data.samples import Drawn, Repeated, Whole
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import in_order, part_ends
@@ -57,8 +57,6 @@ def read_tokens(source: Source) -> Tokens:
             place = np.repeat(place, count, axis=0)
             weight = None if weight is None else np.repeat(weight, count)
         return place, _unless_ones(weight)
-    if type(source) is TokenSource:
-        return source.y.astype(np.uint32), _unless_ones(source.weight)
     place = np.empty((source.n, 2), dtype=np.uint32)
     weight = np.empty(source.n)
     for batch in source.blocks(BLOCK):
