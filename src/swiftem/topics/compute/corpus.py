@@ -46,6 +46,8 @@ LEAST_CHANGE = 1e-5
 
 Between = Callable[[], None]
 """Called between the pieces of a pass; if it raises, some documents are already updated."""
+LeftOut = tuple[Array, Array]
+"""Sums of counts and β over each topic's words (K,), and β."""
 Work = Callable[[Array, int, int], float]
 """``work(sums, first, last)`` adds what a range of documents gives to padded sums of words (V, K), which may
 be float32, and returns a value to be added up."""
@@ -133,17 +135,7 @@ class Corpus(Source):
         log_likelihood : float
             Of all tokens, weighted, before the M-step.
         """
-        from swiftem.topics.compute.passes_kernels import pass_over
-
-        table = table_of(topics.T, self.dtype, self._spare)
-        by_word, value = self._over(
-            lambda block, places: partial(pass_over, block.entries, places, table, alpha),
-            doc_topic,
-            np.ascontiguousarray(topics.T),
-            between,
-        )
-        self._spare.keep(table)
-        return by_word.T, value
+        return self._em_pass(doc_topic, topics, alpha, None, between)
 
     def leave_one_out_pass(
         self,
@@ -163,17 +155,24 @@ class Corpus(Source):
         beta : ndarray, shape (1, 1), (1, V) or (K, V)
             Added to the topics' counts of words.
         """
-        from swiftem.topics.compute.passes_kernels import leave_one_out_pass
+        return self._em_pass(doc_topic, topics, alpha, (totals, beta), between)
 
-        least = numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
-        table, floor = (table_of(values, self.dtype, self._spare) for values in (topics.T, least))
+    def _em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
+    ) -> tuple[Array, float]:
+        from swiftem.topics.compute.passes_kernels import pass_over
+
+        table, factor, floor = table_of(topics.T, self.dtype, self._spare), topics.T, topics[:0]
+        if left_out is not None:
+            totals, beta = left_out
+            least = numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
+            floor, factor = table_of(least, self.dtype, self._spare), topics.T[:0]
 
         def work(block: Documents, places: Array) -> Work:
-            tokens = block.length + np.cumsum(alpha)[-1]
-            own = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
-            return partial(leave_one_out_pass, block.entries, own, places, table, totals, alpha, floor)
+            without = None if left_out is None else (block.shares_of_a_token(alpha), left_out[0], floor)
+            return partial(pass_over, block.entries, places, table, alpha, without)
 
-        by_word, value = self._over(work, doc_topic, np.empty((0, len(alpha))), between)
+        by_word, value = self._over(work, doc_topic, np.ascontiguousarray(factor), between)
         self._spare.keep(table)
         return by_word.T, value
 
@@ -404,6 +403,12 @@ class Documents(Corpus):
         # A power of two: that many threads then have about equal work.
         return 1 << max(0, most.bit_length() - 1), 1
 
+    def shares_of_a_token(self, alpha: Array) -> Array:
+        """Return what a token adds to the topics of its document, shape (D,)."""
+        tokens = self.length + np.cumsum(alpha)[-1]
+        shares: Array = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
+        return shares
+
     @property
     def entries(self) -> Entries:
         """The entries, for compiled loops."""
@@ -432,36 +437,18 @@ class SmallDocuments(Documents):
     def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
         return SmallDocuments(X, weight)
 
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing
+    def _em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
     ) -> tuple[Array, float]:
-        """See :meth:`Corpus.em_pass`."""
         between()
         given = self._by_row, self.weight, doc_topic, np.ascontiguousarray(topics.T), alpha
-        doc_topic[:], by_word, value = numpy.pass_over(*given)
-        return by_word.T, value
-
-    def leave_one_out_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        totals: Array,
-        alpha: Array,
-        beta: Array,
-        between: Between = nothing,
-    ) -> tuple[Array, float]:
-        """See :meth:`Corpus.leave_one_out_pass`."""
-        between()
-        doc_topic[:], by_word, value = numpy.leave_one_out_pass(
-            self._by_row,
-            self.weight,
-            self.length,
-            doc_topic,
-            np.ascontiguousarray(topics.T),
-            totals,
-            alpha,
-            numpy.by_rows(beta, len(alpha)),
-        )
+        if left_out is None:
+            doc_topic[:], by_word, value = numpy.pass_over(*given)
+        else:
+            totals, beta = left_out
+            least = numpy.by_rows(beta, len(alpha))
+            own = self.shares_of_a_token(alpha)
+            doc_topic[:], by_word, value = numpy.leave_one_out_pass(*given, own, totals, least)
         return by_word.T, value
 
     def fold_in(

@@ -214,11 +214,11 @@ def pass_over(
 def leave_one_out_pass(
     entries: Entries,
     weight: Array,
-    length: Array,
     doc_topic: Array,
     word_topic: Array,
-    totals: Array,
     alpha: Array,
+    own: Array,
+    totals: Array,
     beta: Array,
 ) -> tuple[Array, Array, float]:
     """As :func:`pass_over`, but each token is left out of the counts that explain it.
@@ -229,8 +229,8 @@ def leave_one_out_pass(
 
     Parameters
     ----------
-    length : ndarray, shape (D,)
-        Tokens of the documents.
+    own : ndarray, shape (D,)
+        What a token adds to the topics of its document.
     totals : ndarray, shape (K,)
         Sums of counts and β over each topic's words.
     beta : ndarray, shape (1, K) or (V, K)
@@ -240,8 +240,6 @@ def leave_one_out_pass(
     a, b = doc_topic[row], word_topic[word]
     joint = a * b
     p = np.maximum(joint.sum(axis=1), SMALLEST)
-    tokens = length + alpha.sum()
-    own = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
     inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
     one = np.minimum(count, 1.0) / p  # a fraction of a token has added no more than itself
     a -= (one * own[row])[:, None] * joint

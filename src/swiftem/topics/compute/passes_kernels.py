@@ -68,7 +68,6 @@ __all__ = [
     "add_at",
     "add_parts",
     "fold_in",
-    "leave_one_out_pass",
     "m_step",
     "pass_over",
     "topics_at",
@@ -308,7 +307,7 @@ def add_to_words(word, e, end, sums, scratch, rows, row, each, weight):
         row += each
 
 
-def pass_over(entries, doc_topic, table, alpha, sums, first, last):
+def pass_over(entries, doc_topic, table, alpha, left_out, sums, first, last):
     """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
     Parameters
@@ -317,51 +316,13 @@ def pass_over(entries, doc_topic, table, alpha, sums, first, last):
         Topics of documents: input of the E-step, replaced by the result of the M-step.
     alpha : ndarray, shape (K,)
         Added to a document's counts of topics.
+    left_out : tuple or None
+        To leave each token out of the counts that explain it: 1 / A (D,), what a token has added to its
+        document's topics; B (K,), the sums of counts and β over each topic's words; and β / B, padded, 1 or V
+        rows.
     sums : padded ndarray, V rows
-        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts.
-
-    Returns
-    -------
-    float
-        Σ n log p of the entries, weighted.
-    """
-    return _pass_over(entries, doc_topic, table, sums, first, last, scratch_for(table, 4, alpha))
-
-
-@kernel
-def _pass_over(entries, doc_topic, table, sums, first, last, scratch):
-    _, tiny = limits(table)
-    each, value = entries_at_once(scratch), 0.0
-    for d in range(first, last):
-        weight, stop = entries.weight[d], entries.begin[d + 1]
-        read_topics(doc_topic, d, scratch, tiny)
-        scale_row(scratch, A, weight, HEAVY)
-        scale_row(scratch, A, 0.0, ACC)
-        for e in range(entries.begin[d], stop, each):
-            end = min(e + each, stop)
-            probabilities(entries, e, end, table, scratch)
-            value += weight * divide(entries, e, end, table, scratch.part)
-            add_to_document(entries.word, e, end, table, scratch)
-            add_to_words(entries.word, e, end, sums, scratch, scratch.work, HEAVY, 0, 1.0)
-        write_topics(scratch, A, tiny, doc_topic, d)
-    return value
-
-
-def leave_one_out_pass(entries, own, doc_topic, table, totals, alpha, floor, sums, first, last):
-    """One iteration for the documents ``first`` to ``last`` − 1, without the topics' M-step.
-
-    Parameters
-    ----------
-    own : ndarray, shape (D,)
-        1 / A, what a token has added to its document's topics.
-    totals : ndarray, shape (K,)
-        B_k, the sums of counts and β over each topic's words.
-    alpha : ndarray, shape (K,)
-        Added to a document's counts of topics.
-    floor : padded ndarray, 1 or V rows
-        β_kv / B_k.
-    sums : padded ndarray, V rows
-        Σ n·r'_k of the words is added to it.
+        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts. If tokens are left out it is
+        Σ n·r'_k.
 
     Returns
     -------
@@ -369,31 +330,41 @@ def leave_one_out_pass(entries, own, doc_topic, table, totals, alpha, floor, sum
         Σ n log p of the entries, weighted.
     """
     scratch = scratch_for(table, 6, alpha)
-    scratch.work[INVERSE, : len(alpha)] = 1.0 / np.where(totals > 0.0, totals, np.inf)
-    scratch.work[ONES, : len(alpha)] = 1.0
-    rows = padded(max(4, ROOM * LINE // table.strides[0]), table.shape[1], table.dtype)
-    order = np.arange(len(rows), dtype=np.int32)
-    return _leave_one_out_pass(entries, own, doc_topic, table, floor, sums, first, last, scratch, rows, order)
+    if left_out is not None:
+        own, totals, floor = left_out
+        scratch.work[INVERSE, : len(alpha)] = 1.0 / np.where(totals > 0.0, totals, np.inf)
+        scratch.work[ONES, : len(alpha)] = 1.0
+        rows = padded(max(4, ROOM * LINE // table.strides[0]), table.shape[1], table.dtype)
+        left_out = (own, floor, rows, np.arange(len(rows), dtype=np.int32))
+    return _pass_over(entries, doc_topic, table, sums, first, last, scratch, left_out)
 
 
 @kernel
-def _leave_one_out_pass(entries, own, doc_topic, table, floor, sums, first, last, scratch, rows, order):
+def _pass_over(entries, doc_topic, table, sums, first, last, scratch, left_out):
     _, tiny = limits(table)
     each, value = entries_at_once(scratch), 0.0
     for d in range(first, last):
         weight, stop = entries.weight[d], entries.begin[d + 1]
         read_topics(doc_topic, d, scratch, tiny)
-        scale_row(scratch, ALPHA, own[d], LEAST)
         scale_row(scratch, A, 0.0, ACC)
+        if left_out is None:
+            scale_row(scratch, A, weight, HEAVY)
+        else:
+            own, floor, rows, order = left_out
+            scale_row(scratch, ALPHA, own[d], LEAST)
         for e in range(entries.begin[d], stop, each):
             end = min(e + each, stop)
             probabilities(entries, e, end, table, scratch)
             value += weight * divide(entries, e, end, table, scratch.part)
-            # A document of weight 2 counts twice: one of its tokens has added no more than one.
-            leave_out(entries, e, end, table, floor, scratch, rows, own[d], min(weight, 1.0))
-            add_to_document(order, 0, end - e, rows, scratch)
-            add_to_words(entries.word, e, end, sums, scratch, rows, 0, 1, weight)
-        write_topics(scratch, ONES, tiny, doc_topic, d)
+            if left_out is None:
+                add_to_document(entries.word, e, end, table, scratch)
+                add_to_words(entries.word, e, end, sums, scratch, scratch.work, HEAVY, 0, 1.0)
+            else:
+                # A document of weight 2 counts twice: one of its tokens has added no more than one.
+                leave_out(entries, e, end, table, floor, scratch, rows, own[d], min(weight, 1.0))
+                add_to_document(order, 0, end - e, rows, scratch)
+                add_to_words(entries.word, e, end, sums, scratch, rows, 0, 1, weight)
+        write_topics(scratch, A if left_out is None else ONES, tiny, doc_topic, d)
     return value
 
 
