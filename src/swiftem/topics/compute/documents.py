@@ -45,9 +45,9 @@ class DocumentSnapshot(NamedTuple):
     Attributes
     ----------
     begin : ndarray, shape (D, K) or (0, K)
-        Where E-steps begin; without rows if that is ``end``.
+        Topics from which E-steps begin; without rows if these are ``end``.
     end : ndarray, shape (D, K)
-        Where they ended.
+        Topics at which they ended.
     running : Running or None
         The statistics of a loop.
     """
