@@ -69,7 +69,6 @@ def generate(file: Path, tokens: float, words: int, seed: int = 0) -> int:
 
 def fit(file: Path, topics: int, limit: str, scratch: str | None) -> dict[str, Any]:
     """Fit the file, and return seconds and bytes: of a new process, please."""
-    import swiftem.topics.compute.folding_kernels
     import swiftem.topics.compute.passes_kernels
 
     before, resident, peaks = bytes_of("RssAnon"), bytes_of("VmRSS"), [0]

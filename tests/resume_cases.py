@@ -275,7 +275,6 @@ QUICK = {
     "PLSA documents sem-vr": {
         "AnchorState",
         "DocumentTheta",
-        "Places",
         "Running",
         "DocumentSnapshot",
     },

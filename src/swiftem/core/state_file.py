@@ -30,7 +30,7 @@ MODULES = {
     "mixture.compute.one_sample": "Far",
     "mixture.model": "MixtureTheta",
     "mixture.theta": "GaussianStatistics GaussianTheta MixtureStatistics ObservedStatistics",
-    "topics.compute.documents": "DocumentSnapshot Places Running",
+    "topics.compute.documents": "DocumentSnapshot Running",
     "topics.compute.tokens": "Before TokensSnapshot",
     "topics.documents": "DocumentTheta",
     "topics.tokens": "PLSAStatistics PLSATheta",

@@ -23,15 +23,18 @@ denominator does not, so that a step can update it at a cost of O(words of the b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from swiftem.core.compute import Compute, Placement, choose
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Theta
 from swiftem.topics.compute import DOCUMENTS, numpy
+
+if TYPE_CHECKING:
+    from swiftem.topics.compute.corpus import Documents
 
 __all__ = [
     "FEW",
@@ -41,7 +44,7 @@ __all__ = [
     "DocumentTheta",
     "m_step",
     "totals_of",
-    "words_of_topics",
+    "word_topic",
 ]
 
 FLUSH = 1e-100
@@ -111,7 +114,7 @@ class BoundDocuments(BoundModel):
         """Return random topics, from a flat Dirichlet."""
         return DocumentTheta(rng.dirichlet(np.ones(self.n_words), size=len(self.model.alpha)).T.copy())
 
-    def check_theta(self, theta: Any, name: str = "theta0") -> DocumentTheta:
+    def check_theta(self, theta: Theta, name: str = "theta0") -> DocumentTheta:
         """Return ``theta``, or raise ValueError for another shape."""
         shape = (self.n_words, len(self.model.alpha))
         if not isinstance(theta, DocumentTheta) or np.shape(theta.word_topic) != shape:
@@ -120,7 +123,7 @@ class BoundDocuments(BoundModel):
 
     def fold(self, batch: Batch, theta: DocumentTheta, places: Array) -> tuple[numpy.Folded, Array]:
         """E-step of a batch of documents from their places (b, K), and the counts of its entries (m, K)."""
-        y: Any = batch.y
+        y: Documents = batch.y  # type: ignore[assignment]
         words, model = theta.word_topic[y.words], self.model
         entries = numpy.Entries.of(y.begin, y.word, y.count)
         found = numpy.fold(entries, words, model.alpha, model.rounds, model.tolerance, places)
@@ -134,7 +137,7 @@ class BoundDocuments(BoundModel):
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the documents' statistics, shape (V·K,)."""
-        y: Any = batch.y
+        y: Documents = batch.y  # type: ignore[assignment]
         s = np.zeros((self.n_words, rows.shape[1]))
         np.add.at(s, y.words[y.word], np.repeat(weight, np.diff(y.begin))[:, None] * rows)
         return s.ravel()
@@ -150,11 +153,7 @@ class BoundDocuments(BoundModel):
         """Return θ; a topic whose total is zero has no words."""
         table = self.unpack(s)
         strength, totals = self._totals(table)
-        found = np.maximum(table, 0.0)
-        found += strength * self.model.beta.T
-        found /= np.where(totals > 0.0, totals, np.inf)
-        found[found <= FLUSH] = 0.0
-        return DocumentTheta(found)
+        return DocumentTheta(word_topic(table.copy(), strength * self.model.beta.T, totals))
 
     def counts(self, s: Array) -> Array:
         """Return the expected counts of words in topics, shape (K, V), of all T tokens."""
@@ -180,6 +179,15 @@ class BoundDocuments(BoundModel):
         return s.reshape(shape)
 
 
+def word_topic(counts: Array, beta: Array, totals: Array) -> Array:
+    """Return max(counts, 0) + β over the topics' totals (K,), in place of counts (V, K)."""
+    np.maximum(counts, 0.0, out=counts)
+    counts += beta
+    counts /= np.where(totals > 0.0, totals, np.inf)
+    counts[counts <= FLUSH] = 0.0
+    return counts
+
+
 def m_step(counts: Array, beta: Array) -> Array:
     """Return words of topics (K, V): equation (mstep_plsa), with negative entries read as zero.
 
@@ -203,40 +211,19 @@ def m_step(counts: Array, beta: Array) -> Array:
     """
     by_word, floor = np.ascontiguousarray(counts.T), numpy.by_rows(beta, len(counts))
     if by_word.size <= FEW:
-        return words_of_topics(by_word, floor, FLUSH).T
-    from swiftem.topics.compute import folding_kernels as plsa_documents
+        filled = np.maximum(by_word, 0.0) + floor
+        totals = filled.sum(axis=0)
+        topics = np.full_like(filled, 1.0 / len(filled))
+        np.divide(filled, totals, out=topics, where=(totals > 0.0) & (totals < np.inf))
+        topics[topics < FLUSH] = 0.0
+        return topics.T
+    from swiftem.topics.compute import passes_kernels
 
-    topics = np.empty(by_word.shape)
-    plsa_documents.m_step(by_word, floor, FLUSH, topics, np.zeros(len(counts)))
+    topics = np.empty_like(by_word)
+    passes_kernels.m_step(by_word, floor, FLUSH, topics, np.zeros(len(counts)))
     return topics.T
 
 
 def totals_of(counts: Array, beta: Array) -> Array:
     """Return the sums of counts (K, V) and β for each topic, shape (K,)."""
     return np.asarray(np.maximum(counts, 0.0).sum(axis=1) + np.broadcast_to(beta, counts.shape).sum(axis=1))
-
-
-def words_of_topics(counts: Array, beta: Array, smallest: float) -> Array:
-    """Return words of topics (V, K), equation (mstep_plsa): max(counts, 0) + β, over their sums.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (V, K)
-        Expected counts.
-    beta : ndarray, shape (1, K) or (V, K)
-        Added to them.
-    smallest : float
-        What is below it is written as zero; topics are uniform if there are no counts.
-
-    Examples
-    --------
-    >>> words_of_topics(np.array([[3.0, 0.0], [1.0, 0.0]]), np.zeros((1, 2)), 1e-100)
-    array([[0.75, 0.5 ],
-           [0.25, 0.5 ]])
-    """
-    filled = np.maximum(counts, 0.0) + beta
-    totals = filled.sum(axis=0)
-    is_there = (totals > 0.0) & (totals < np.inf)
-    found: Array = np.divide(filled, totals, out=np.full_like(filled, 1.0 / len(filled)), where=is_there)
-    found[found < smallest] = 0.0
-    return found

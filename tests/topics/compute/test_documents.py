@@ -10,7 +10,7 @@ from swiftem.data import CsrDocuments
 from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.documents import DocumentExpectation, DocumentLane, Places
+from swiftem.topics.compute.documents import DocumentsCompute, DocumentsLoop, DocumentSnapshot
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.documents import DocumentModel, DocumentTheta, m_step
 
@@ -130,7 +130,7 @@ def test_the_whole_corpus_as_a_batch_is_a_full_e_step():
 def test_the_correction_of_sem_vr_has_the_right_mean():
     """Over the batches of one permutation, the mean of the proxies is the full E-step at the same topics."""
     documents, method = corpus(), VarianceReducedEM(batch_size=12)
-    e_step = DocumentExpectation(MODEL.bind(documents), documents)
+    e_step = DocumentsCompute(MODEL.bind(documents), documents)
     anchor, now, total = theta0(), theta0(1), 0.0
     state = method.init(anchor, s0(documents), None)._replace(centre=e_step.full(anchor))
     for numbers in np.random.default_rng(1).permutation(120).reshape(10, 12):
@@ -233,10 +233,11 @@ def test_a_method_of_ones_own_goes_iteration_by_iteration(monkeypatch):
             return super().proxy(k, theta, draws, state, e_step)
 
     _, expected = follow(corpus(), METHODS["sem"])
-    monkeypatch.setattr(DocumentLane, "advance", lambda *_: pytest.fail("not declared"))
+    monkeypatch.setattr(DocumentsLoop, "advance", lambda *_: pytest.fail("not declared"))
     _, result = follow(corpus(), Own(step_size=power(1.0, 0.7, 3.0), batch_size=7))
     np.testing.assert_allclose(result.s, expected.s, rtol=1e-9, atol=1e-12)
-    assert isinstance(result.state.loop, Places)
+    assert isinstance(result.state.loop, DocumentSnapshot)
+    assert result.state.loop.running is None
 
 
 def test_what_is_refused():

@@ -10,7 +10,7 @@ from swiftem import models
 from swiftem.core.compute import Compute, Placement
 from swiftem.data import CountSource, TokenSource
 from swiftem.kernels.threads import set_threads
-from swiftem.topics.compute.tokens import PLSAExpectation, read_tokens
+from swiftem.topics.compute.tokens import TokensCompute, read_tokens
 from swiftem.topics.tokens import PLSATheta
 
 RNG = np.random.default_rng(5)
@@ -49,7 +49,7 @@ def theta_for(source, K):
 def test_equals_the_plain_pass(name, K):
     source = sources()[name]
     bound, theta = models.PLSAModel(K).bind(source), theta_for(source, K)
-    ours, plain = PLSAExpectation(bound, source), Compute(bound, source)
+    ours, plain = TokensCompute(bound, source), Compute(bound, source)
     assert_close(ours.full(theta), plain.full(theta))
     for one, other in zip(ours.remember(theta), plain.remember(theta), strict=True):
         assert_close(one, other)
@@ -81,7 +81,7 @@ def test_zero_probability_is_uniform_and_an_infinite_objective():
     source = TokenSource([0, 0, 1], [0, 1, 1])
     bound = models.PLSAModel(2, alpha=0.0, beta=0.0).bind(source)
     theta = PLSATheta(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2))
-    ours = PLSAExpectation(bound, source)
+    ours = TokensCompute(bound, source)
     np.testing.assert_array_equal(ours.remember(theta)[1], [[1, 0], [0.5, 0.5], [0, 1]])
     assert ours.objective(theta) == Compute(bound, source).objective(theta) == np.inf
 
@@ -90,7 +90,7 @@ def test_tiny_responsibilities_are_zero():
     source = TokenSource([0, 0], [0, 1])
     bound = models.PLSAModel(2, alpha=0.0, beta=0.0).bind(source)
     theta = PLSATheta(np.array([[1.0, 1e-300]]), np.array([[0.5, 0.5], [1e-20, 1.0]]), np.ones(2))
-    s, memory = PLSAExpectation(bound, source).remember(theta)
+    s, memory = TokensCompute(bound, source).remember(theta)
     np.testing.assert_array_equal(memory, [[1, 0], [1, 0]])
     assert_close(s, Compute(bound, source).full(theta))
 
@@ -98,7 +98,7 @@ def test_tiny_responsibilities_are_zero():
 def test_float32_memory_is_what_counts():
     source = sources()["weighted counts"]
     bound, theta = models.PLSAModel(3).bind(source), theta_for(source, 3)
-    ours = PLSAExpectation(bound, source)
+    ours = TokensCompute(bound, source)
     ours.memory_dtype = np.dtype(np.float32)
     s, memory = ours.remember(theta)
     assert memory.dtype == np.float32
@@ -119,7 +119,7 @@ def test_threads_do_not_change_a_bit(shuffled):
     try:
         for threads in (1, 2, 3):
             set_threads(threads)
-            ours = PLSAExpectation(bound, source)
+            ours = TokensCompute(bound, source)
             found.append((ours.full(theta), *ours.remember(theta), ours.objective(theta)))
     finally:
         set_threads(None)
@@ -138,7 +138,7 @@ def test_a_pass_can_be_broken_off():
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    ours = PLSAExpectation(bound, source)
+    ours = TokensCompute(bound, source)
     with pytest.raises(KeyboardInterrupt), ours.checked_by(check):
         ours.full(theta_for(source, 2))
     assert len(calls) == 2
@@ -148,6 +148,6 @@ def test_a_pass_can_be_broken_off():
 def test_only_for_plsa_and_sources_that_can_be_read_by_number(monkeypatch):
     source = sources()["counts"]
     bound = models.PLSAModel(2).bind(source)
-    assert type(bound.compute(source, Placement())) is PLSAExpectation
+    assert type(bound.compute(source, Placement())) is TokensCompute
     monkeypatch.setattr("swiftem.topics.compute.tokens.MOST_TOKENS", 10)
     assert type(bound.compute(source, Placement())) is Compute

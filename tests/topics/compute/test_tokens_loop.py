@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import COMPILED, assert_close, assert_identical, make_method
-from swiftem.engine.numba import plsa_batch
-from swiftem.topics.compute.tokens_loop import plsa_loop
 
 import swiftem
 from swiftem import methods, models, schedules
@@ -14,10 +12,8 @@ from swiftem.core.algorithm import Algorithm1, Current, Task
 from swiftem.core.compute import Compute, Placement
 from swiftem.core.method import MemoryState
 from swiftem.data import CountSource, TokenSource
-from swiftem.theory.experiments.plsa import plsa
-from swiftem.topics.compute import tokens as plsa_expectation
-from swiftem.topics.compute import tokens_loop as lanes
-from swiftem.topics.compute.tokens import PLSAExpectation
+from swiftem.topics.compute import tokens as loops
+from swiftem.topics.compute.tokens import TokensCompute, TokensLoop
 
 every_method = pytest.mark.parametrize("name", [*COMPILED, "spider"])
 
@@ -25,14 +21,14 @@ every_method = pytest.mark.parametrize("name", [*COMPILED, "spider"])
 @pytest.fixture(autouse=True)
 def taken(monkeypatch):
     """The compiled loops that runs took, None for a plain one."""
-    seen = []
+    seen, loop = [], TokensCompute.loop
 
-    def loop(self, task):
-        made = plsa_loop(task)
+    def choose(self, task):
+        made = loop(self, task)
         seen.append(None if type(made) is Algorithm1 else made)
         return made
 
-    monkeypatch.setattr(PLSAExpectation, "loop", loop)
+    monkeypatch.setattr(TokensCompute, "loop", choose)
     return seen
 
 
@@ -139,7 +135,7 @@ def assert_same(compiled, plain):
 def test_same_trajectory(name, settings, taken):
     compiled, plain = both(name, settings)
     assert_same(compiled, plain)
-    assert [type(lane) for lane in taken] == [lanes.PLSALane]
+    assert [type(lane) for lane in taken] == [TokensLoop]
 
 
 @pytest.mark.parametrize("b", [1, 3])
@@ -167,13 +163,13 @@ def test_long_runs(name, b, n_iter, taken):
     settings = case(n=200, D=10, V=12, step=0.003, n_iter=n_iter, every=n_iter, b=b)
     compiled, plain = both(name, settings)
     assert_same(compiled, plain)
-    assert taken[0].u_scale != 1.0 or name in ("iem", "sem-vr", "spider")
+    assert taken[0].scale_of_u != 1.0 or name in ("iem", "sem-vr", "spider")
 
 
 @every_method
 @pytest.mark.parametrize("b", [1, 3])
 def test_totals_are_renewed_where_the_iteration_says_so(name, b, monkeypatch):
-    monkeypatch.setattr(lanes, "RENEW_TOTALS", 16)
+    monkeypatch.setattr(loops, "RENEW_TOTALS", 16)
     assert_same(*both(name, case(b=b)))
 
 
@@ -183,8 +179,8 @@ def test_neither_records_nor_stretches_change_a_bit(name, b, monkeypatch):
     settings = case(b=b, n_iter=300, every=None)
     once, _ = both(name, settings)
     often, _ = both(name, settings, record_every=1)
-    monkeypatch.setattr(lanes.PLSALane, "FIRST", 3)
-    monkeypatch.setattr(lanes.PLSALane, "MOST", 11)
+    monkeypatch.setattr(TokensLoop, "FIRST", 3)
+    monkeypatch.setattr(TokensLoop, "MOST", 11)
     short, _ = both(name, settings)
     for other in (often, short):
         helpers.assert_same_result(other, once)
@@ -258,26 +254,6 @@ def test_a_step_of_iem_that_is_rejected_within_a_stretch(b):
     assert_same(results[1], results[3])
 
 
-@pytest.mark.parametrize("b", [1, 3])
-def test_the_compiled_iem_leaves_no_trace_of_a_step_that_it_refuses(b):
-    loops = plsa if b == 1 else plsa_batch
-    tokens = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint32)
-    memory = np.array([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0]])
-    # The only share that topic 1 has in s is that of token 0, and at this s its word has topic 0 alone.
-    documents, words = np.array([[0.5, 0.0], [1 / 3, 0.0]]), np.array([[1 / 6, 0.0], [2 / 3, 1 / 6]])
-    totals = np.array([[5 / 6, 1 / 6], [0.0, 0.0]])
-    arrays = [memory, documents, words, totals]
-    before = [array.copy() for array in arrays]
-    result = loops.iterate(
-        tokens, np.empty(0), False, 1.0, 1 / 3, 1.0, np.ones(4), np.zeros((4, b), dtype=np.intp),
-        np.zeros(()), documents, words, totals, 1.0, memory, (), np.zeros(()), np.zeros(()), 0.0, 0.0,
-        np.empty((2 * b + 2, 2)),
-    )  # fmt: skip
-    assert result == (0, 0, 1.0)
-    for array, copy in zip(arrays, before, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
 @pytest.mark.parametrize("name", ["iem", "fiem"])
 @pytest.mark.parametrize("b", [1, 3])
 @pytest.mark.parametrize("kernels", ["auto", "reference"])
@@ -335,18 +311,21 @@ class TestChoice:
     def task(method, model=None, data=None):
         data = problem_of(case())[1] if data is None else data
         bound = models.PLSAModel(2).bind(data) if model is None else model
-        e_step = Compute(bound, data)
-        return Task(bound, method, data, None, None, e_step, None)
+        return Task(bound, method, data, None, None, TokensCompute(bound, data), None)
+
+    def loop(self, *given):
+        task = self.task(*given)
+        return task.compute.loop(task)
 
     def test_em_is_not_for_it(self):
-        assert type(plsa_loop(self.task(methods.EM()))) is Algorithm1
+        assert type(self.loop(methods.EM())) is Algorithm1
 
     def test_a_derived_method_is_not(self):
         class Mine(methods.OnlineEM):
             def proxy(self, k, theta, draws, state, e_step):
                 return super().proxy(k, theta, draws, state, e_step)
 
-        assert type(plsa_loop(self.task(Mine()))) is Algorithm1
+        assert type(self.loop(Mine())) is Algorithm1
 
     def test_a_wrapped_model_is_not(self):
         data = problem_of(case())[1]
@@ -356,18 +335,18 @@ class TestChoice:
     def test_more_tokens_than_can_be_written_out(self, monkeypatch):
         data = problem_of(case())[1]
         bound = models.PLSAModel(2).bind(data)
-        assert type(bound.compute(data, Placement())) is PLSAExpectation
-        monkeypatch.setattr(plsa_expectation, "MOST_TOKENS", 10)
+        assert type(bound.compute(data, Placement())) is TokensCompute
+        monkeypatch.setattr(loops, "MOST_TOKENS", 10)
         assert type(bound.compute(data, Placement())) is Compute
 
     def test_it_reads_tokens_by_itself(self):
-        lane = plsa_loop(self.task(methods.OnlineEM()))
+        lane = self.loop(methods.OnlineEM())
         assert lane.samples.y.shape == (60, 2)
 
     def test_arrays_of_others_are_loaded_and_its_own_are_not(self):
         model, data, theta0, _ = problem_of(case())
         bound = model.bind(data)
-        lane = plsa_loop(self.task(methods.OnlineEM(), bound, data))
+        lane = self.loop(methods.OnlineEM(), bound, data)
         now = Current(5, theta0, Compute(bound, data).full(theta0), None, 0, 0)
         lane.load(now)
         assert not lane._held

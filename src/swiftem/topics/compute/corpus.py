@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.files import fingerprint
+from swiftem.core.scratch import release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.weights import extent_of
 from swiftem.kernels.threads import in_order
 from swiftem.topics.compute import numpy
 
-__all__ = ["Corpus", "Documents", "FoldingCorpus", "Rows", "SmallDocuments", "Spare", "table_of"]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from swiftem.topics.compute.passes_kernels import Entries
+
+__all__ = ["Corpus", "Documents", "Rows", "SmallDocuments", "Spare", "table_of"]
 
 PIECES = 8
 LEAST_ENTRIES = 20_000
@@ -39,7 +46,9 @@ LEAST_CHANGE = 1e-5
 
 Between = Callable[[], None]
 """Called between the pieces of a pass; if it raises, some documents are already updated."""
-Work = Callable[[Any, int, int], Any]
+LeftOut = tuple[Array, Array]
+"""Sums of counts and β over each topic's words (K,), and β."""
+Work = Callable[[Array, int, int], float]
 """``work(sums, first, last)`` adds what a range of documents gives to padded sums of words (V, K), which may
 be float32, and returns a value to be added up."""
 
@@ -48,33 +57,62 @@ def nothing() -> None:
     """Do nothing between the pieces of a pass."""
 
 
-class Corpus(Protocol):
-    """Documents, wherever they are: in memory (compiled or NumPy), in a file, on a device, in units.
+class Corpus(Source):
+    """Documents whose E-steps are compiled, in one portion or in several that are read one after the other.
+
+    Sums over documents are computed by pieces that depend only on the data, and the pieces are added in
+    order: the number of threads changes no bit.
 
     Attributes
     ----------
     n, n_words, n_entries : int
-        Samples, words, and non-zero counts.
+        Documents, words, and non-zero counts.
+    length, weight : ndarray, shape (D,)
+        Tokens of the documents, and their weights.
     total, total_weight : float
         Weighted number of tokens, and the sum of the documents' weights.
+    extent : (float, float)
+        The smallest and the largest of all positive counts and weights.
+    dtype : {float64, float32}
+        What compiled loops compute sums over topics in. Topics of documents, sums of pieces and what is
+        returned are float64. In float32 a pass takes about half as long, and results differ by about 1e-6 of
+        themselves.
     doc_topic : ndarray, shape (D, K), or None
         Results of the documents' E-steps, from which the next ones begin; None: uniform.
+    allocate : callable
+        Allocates arrays of that shape.
     """
 
-    n: int
-    n_words: int
+    samples: ClassVar[Samples] = "documents"
+    n: int = 0
+    total_weight: float = 0.0
     n_entries: int
     total: float
-    total_weight: float
-    doc_topic: Array | None
+    length: Array
+    weight: Array
+    dtype: type = np.float64
+    doc_topic: Array | None = None
+    allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
+    _spare: Spare
 
-    def allocate(self, shape: tuple[int, int]) -> Array:
-        """Return memory for topics of documents; without rows if their topics are not kept."""
-        ...
+    @abstractmethod
+    def some(self, numbers: Index) -> Documents:
+        """Return some of the documents, indices ascending, in memory, with all words."""
 
-    def fingerprint(self) -> str:
-        """Return a text that changes if counts, weights or the number of words change."""
-        ...
+    @abstractmethod
+    def _portions(self) -> Iterator[tuple[slice, Documents]]:
+        """Yield all documents in order, with their places among them."""
+
+    @abstractmethod
+    def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
+        """Return how many pieces of a portion have sums of their own, and the fewest entries of a piece."""
+
+    def blocks(self, rows: int) -> Iterator[Batch]:
+        """Yield all documents in order, at most ``rows`` at a time."""
+        for part, block in self._portions():
+            for start in range(0, block.n, rows):
+                batch = block.take(np.arange(start, min(start + rows, block.n)))
+                yield batch._replace(index=batch.index + part.start)
 
     def em_pass(
         self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing
@@ -97,7 +135,7 @@ class Corpus(Protocol):
         log_likelihood : float
             Of all tokens, weighted, before the M-step.
         """
-        ...
+        return self._em_pass(doc_topic, topics, alpha, None, between)
 
     def leave_one_out_pass(
         self,
@@ -117,29 +155,26 @@ class Corpus(Protocol):
         beta : ndarray, shape (1, 1), (1, V) or (K, V)
             Added to the topics' counts of words.
         """
-        ...
+        return self._em_pass(doc_topic, topics, alpha, (totals, beta), between)
 
+    def _em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
+    ) -> tuple[Array, float]:
+        from swiftem.topics.compute.passes_kernels import pass_over
 
-class FoldingCorpus(Corpus, Protocol):
-    """A corpus whose documents can be folded in one by one; not those in units."""
+        table, factor, floor = table_of(topics.T, self.dtype, self._spare), topics.T, topics[:0]
+        if left_out is not None:
+            totals, beta = left_out
+            least = numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
+            floor, factor = table_of(least, self.dtype, self._spare), topics.T[:0]
 
-    def some(self, numbers: Index) -> Documents:
-        """Return some of the documents, indices ascending, in memory, with all words."""
-        ...
+        def work(block: Documents, places: Array) -> Work:
+            without = None if left_out is None else (block.shares_of_a_token(alpha), left_out[0], floor)
+            return partial(pass_over, block.entries, places, table, alpha, without)
 
-    def take(self, index: Index) -> Batch:
-        """Return the documents with these indices, as :class:`Documents` restricted to their words."""
-        ...
-
-    def fold_in(
-        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
-    ) -> tuple[Array, Array]:
-        """Return the documents' topics for given words of topics (D, K), and their log-likelihoods (D,).
-
-        Documents start uniform. Each stops when the total change of its topics is below ``tol``. Without
-        ``likelihood``, log-likelihoods need not be computed.
-        """
-        ...
+        by_word, value = self._over(work, doc_topic, np.ascontiguousarray(factor), between)
+        self._spare.keep(table)
+        return by_word.T, value
 
     def sums(
         self,
@@ -170,7 +205,92 @@ class FoldingCorpus(Corpus, Protocol):
         evaluations : int
             E-steps of entries.
         """
-        ...
+        from swiftem.topics.compute.passes_kernels import fold_in
+
+        table, none = table_of(word_topic, self.dtype, self._spare), np.empty(0)
+        by_word, evaluations = self._over(
+            lambda block, places: partial(fold_in, block.entries, table, alpha, max_iter, tol, places, none),
+            doc_topic,
+            np.ascontiguousarray(word_topic),
+            between,
+            INNER,
+        )
+        self._spare.keep(table)
+        return by_word, int(evaluations)
+
+    def fold_in(
+        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
+    ) -> tuple[Array, Array]:
+        """Return the documents' topics for given words of topics (D, K), and their log-likelihoods (D,).
+
+        Documents start uniform. Each stops when the total change of its topics is below ``tol``. Without
+        ``likelihood``, log-likelihoods need not be computed.
+        """
+        from swiftem.topics.compute.passes_kernels import fold_in
+
+        doc_topic = np.full((self.n, len(topics)), 1.0 / len(topics))
+        log_likelihood = np.empty(self.n if likelihood else 0)
+        table = table_of(topics.T, self.dtype if tol >= LEAST_CHANGE else np.float64, self._spare)
+        for rows, block in self._portions():
+            given = (block.entries, table, alpha, max_iter, tol, doc_topic[rows], log_likelihood[rows])
+            pieces = block.pieces(64, LEAST_ENTRIES // 8)
+            for _ in in_order(fold_in, [(*given, table[:0], *piece) for piece in pieces]):
+                pass
+        return doc_topic, log_likelihood
+
+    def _over(
+        self,
+        work_of: Callable[[Documents, Array], Work],
+        doc_topic: Array,
+        factor: Array,
+        between: Between,
+        rounds: int = 1,
+    ) -> tuple[Array, float]:
+        """Return the sums over all documents times ``factor`` (V, K), and the sum of their values.
+
+        A factor of no rows is 1. Piece i of a portion adds to part i of the sums. Parts are emptied into a
+        total in float64 before they have more than :data:`MOST_ENTRIES` entries.
+        """
+        from swiftem.topics.compute.passes_kernels import add_parts
+
+        def piece(work: Work, is_new: bool, sums: Array, first: int, last: int) -> float:
+            if is_new:
+                sums[:] = 0.0
+            return work(sums, first, last)
+
+        def empty(factor: Array) -> None:
+            before = by_word if is_emptied else none
+            add = partial(add_parts, parts, used, before, factor, by_word)
+            _by_words(add, n_words, used * by_word.size)
+
+        n_words, n_topics = self.n_words, doc_topic.shape[1]
+        by_word, none = np.empty((n_words, n_topics)), np.empty((0, n_topics))
+        parts, used, entries, is_emptied, value = by_word[:0], 0, 0, False, 0.0
+        count, least = self._parts(n_topics, rounds)
+        for rows, block in self._portions():
+            work = work_of(block, doc_topic[rows])
+            pieces = block.pieces(max(count, -(-block.n_entries // MOST_ENTRIES)), least)
+            if not len(parts):
+                size = min(PIECES, max(count, len(pieces)))
+                parts = self._spare.rows(size * n_words, n_topics, self.dtype)
+            for begin in range(0, len(pieces), size):
+                group = pieces[begin : begin + size]
+                longest = max(int(block.begin[last] - block.begin[first]) for first, last in group)
+                if used and entries + longest > MOST_ENTRIES:
+                    empty(none)
+                    used, entries, is_emptied = 0, 0, True
+                given = [
+                    (work, i >= used, parts[i * n_words : (i + 1) * n_words], *ends)
+                    for i, ends in enumerate(group)
+                ]
+                for one in in_order(piece, given):
+                    between()
+                    value += one
+                used, entries = max(used, len(group)), entries + longest
+            release(doc_topic[rows])
+        empty(factor)
+        self._spare.keep(parts)
+        return by_word, value
 
 
 class Rows(NamedTuple):
@@ -182,11 +302,8 @@ class Rows(NamedTuple):
     shape: tuple[int, int]
 
 
-class Documents(Source):
+class Documents(Corpus):
     """A corpus of counts: a source whose samples are documents.
-
-    Sums over documents are computed by pieces that depend only on the data, and the pieces are added in
-    order: the number of threads changes no bit.
 
     Parameters
     ----------
@@ -195,20 +312,12 @@ class Documents(Source):
     weight : ndarray, shape (D,), optional
         Weights of the documents.
     dtype : {float64, float32}
-        What compiled loops compute sums over topics in. Topics of documents, sums of pieces and what is
-        returned are float64. In float32 a pass takes about half as long, and results differ by about 1e-6 of
-        themselves.
+        As in :class:`Corpus`.
 
     Attributes
     ----------
-    total : float
-        Weighted number of tokens.
-    words : ndarray of int, shape (V,), or None
-        The words' numbers if the documents were taken from others; None: they are 0, 1, ...
-    doc_topic : ndarray, shape (D, K), or None
-        Results of the documents' E-steps, from which the next ones begin; None: uniform.
-    allocate : callable
-        Allocates arrays of that shape.
+    words : ndarray of int, shape (V,) or (0,)
+        The words' numbers if the documents were taken from others, else empty.
 
     Examples
     --------
@@ -221,12 +330,7 @@ class Documents(Source):
     """
 
     access: ClassVar[Access] = "random"
-    samples: ClassVar[Samples] = "documents"
-    n: int = 0
-    weight: Array
-    words: Index | None = None
-    doc_topic: Array | None = None
-    allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
+    words: Index = np.empty(0, dtype=np.intp)
 
     def __init__(self, X: Any, weight: Array | None = None, dtype: type = np.float64) -> None:
         self.n, self.n_words = X.shape
@@ -236,15 +340,10 @@ class Documents(Source):
         self.count = X.data.astype(np.float64, copy=False)
         self.weight = np.ones(self.n) if weight is None else np.asarray(weight, dtype=np.float64)
         sums = np.add.reduceat(np.append(self.count, 0.0), np.minimum(self.begin[:-1], len(self.count)))
-        self.length: Array = np.where(np.diff(self.begin) > 0, sums, 0.0)
-        self.total = float((self.weight * self.length).sum())
-        self._place: NDArray[np.int32] | None = None
+        self.length = np.where(np.diff(self.begin) > 0, sums, 0.0)
+        self.total, self.total_weight = float((self.weight * self.length).sum()), float(self.weight.sum())
+        self.n_entries, self.layout = len(self.count), Layout(np.array([0, self.n]), 1, True)
         self._spare = Spare()
-
-    @property
-    def n_entries(self) -> int:
-        """Number of non-zero counts."""
-        return len(self.count)
 
     def fingerprint(self) -> str:
         """Return a text that changes if counts, weights or the number of words change."""
@@ -257,17 +356,7 @@ class Documents(Source):
         """The smallest and the largest of all positive counts and weights."""
         return extent_of(self.count, self.weight)
 
-    @property
-    def total_weight(self) -> float:
-        """Sum of the documents' weights."""
-        return float(self.weight.sum())
-
-    @property
-    def layout(self) -> Layout:  # type: ignore[override]
-        """How documents are drawn: in random order, each once per epoch."""
-        return Layout(np.array([0, self.n]), 1, True)
-
-    def matrix(self) -> Any:
+    def matrix(self) -> csr_array:
         """Return the counts as a CSR array, shape (D, V)."""
         from scipy.sparse import csr_array
 
@@ -275,26 +364,24 @@ class Documents(Source):
 
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
-        return Documents(self.matrix()[numbers], self.weight[numbers], self.dtype)
+        return self._of(self.matrix()[numbers], self.weight[numbers])
+
+    def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
+        """Return other documents, with E-steps of the same kind."""
+        return Documents(X, weight, self.dtype)
 
     def take(self, index: Index) -> Batch:
         """Return the documents with these indices, as :class:`Documents` restricted to their words."""
-        from swiftem.topics.compute.folding_kernels import gather
-
-        if self._place is None:
-            self._place = np.full(self.n_words, -1, dtype=np.int32)
-        entries = int((self.begin[index + 1] - self.begin[index]).sum())
-        begin, word = np.empty(len(index) + 1, np.int64), np.empty(entries, np.int32)
-        count, words = np.empty(entries), np.empty(min(entries, self.n_words), dtype=np.int64)
-        found = gather(index, self.begin, self.word, self.count, self._place, begin, word, count, words)
-        taken = Documents(Rows(begin, word, count, (len(index), found)), self.weight[index], self.dtype)
-        taken.words = words[:found]
+        begin, entries = numpy.select(self.begin, index)
+        word, is_there = self.word[entries], np.zeros(self.n_words, dtype=bool)
+        is_there[word] = True
+        words = np.flatnonzero(is_there)
+        number = np.empty(self.n_words, dtype=np.int32)
+        number[words] = np.arange(len(words))
+        rows = Rows(begin, number[word], self.count[entries], (len(index), len(words)))
+        taken = self._of(rows, self.weight[index])
+        taken.words = words
         return Batch(taken, taken.weight, index)  # type: ignore[arg-type]
-
-    def blocks(self, rows: int) -> Iterator[Batch]:
-        """Yield all documents in order, at most ``rows`` at a time."""
-        for start in range(0, self.n, rows):
-            yield self.take(np.arange(start, min(start + rows, self.n)))
 
     def pieces(self, most: int = PIECES, least_entries: int = LEAST_ENTRIES) -> list[tuple[int, int]]:
         """Return at most this many ranges of documents, with about equally many entries."""
@@ -305,125 +392,29 @@ class Documents(Source):
         unique = np.unique(bounds)
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
 
-    def _summed(self, n_topics: int, rounds: int = 1) -> list[tuple[int, int]]:
+    def _portions(self) -> Iterator[tuple[slice, Documents]]:
+        yield slice(0, self.n), self
+
+    def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
         """Return pieces with their own sums: no more than fit into memory, or than are worth adding."""
         room = MOST_SUMS // max(1, self.n_words * n_topics)
         least = max(LEAST_ENTRIES, ENTRIES_PER_WORD * self.n_words) // rounds
         most = min(PIECES, room, self.n_entries // max(1, least))
         # A power of two: that many threads then have about equal work.
-        enough = 1 << max(0, most.bit_length() - 1)
-        return self.pieces(max(enough, -(-self.n_entries // MOST_ENTRIES)), 1)
+        return 1 << max(0, most.bit_length() - 1), 1
+
+    def shares_of_a_token(self, alpha: Array) -> Array:
+        """Return what a token adds to the topics of its document, shape (D,)."""
+        tokens = self.length + np.cumsum(alpha)[-1]
+        shares: Array = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
+        return shares
 
     @property
-    def _entries(self) -> Any:
+    def entries(self) -> Entries:
+        """The entries, for compiled loops."""
         from swiftem.topics.compute.passes_kernels import Entries
 
         return Entries(self.begin, self.word, self.count[None, :], self.weight)
-
-    def _over(
-        self, work: Work, factor: Array, between: Between, tables: list[Any], rounds: int = 1
-    ) -> tuple[Array, Any]:
-        """Return the sums over pieces times ``factor`` (V, K), and the sum of their values.
-
-        A factor of no rows is 1. The tables are no longer needed then.
-        """
-        from swiftem.topics.compute.passes_kernels import add_parts
-
-        def piece(sums: Any, first: int, last: int) -> Any:
-            sums[:] = 0.0
-            return work(sums, first, last)
-
-        n_words, n_topics = self.n_words, factor.shape[1]
-        found, total, none = np.empty((n_words, n_topics)), 0, np.empty((0, n_topics))
-        pieces = self._summed(n_topics, rounds)
-        parts = self._spare.rows(min(PIECES, len(pieces)) * n_words, n_topics, self.dtype)
-        for first in range(0, len(pieces), PIECES):
-            group = pieces[first : first + PIECES]
-            each = [(parts[i * n_words : (i + 1) * n_words], *ends) for i, ends in enumerate(group)]
-            for value in in_order(piece, each):
-                between()
-                total += value
-            before, times = found if first else none, factor if first + PIECES >= len(pieces) else none
-            add = partial(add_parts, parts, len(group), before, times, found)
-            _by_words(add, n_words, len(group) * found.size)
-        self._spare.keep([parts, *tables])
-        return found, total
-
-    def em_work(self, doc_topic: Array, table: Any, alpha: Array) -> Work:
-        """Return the work of :meth:`em_pass`; its sums are to be multiplied by the words of topics."""
-        from swiftem.topics.compute.passes_kernels import pass_over
-
-        return partial(pass_over, self._entries, doc_topic, table, alpha)
-
-    def leave_one_out_work(
-        self, doc_topic: Array, table: Any, floor: Any, totals: Array, alpha: Array
-    ) -> Work:
-        """Return the work of :meth:`leave_one_out_pass`."""
-        from swiftem.topics.compute.passes_kernels import leave_one_out_pass
-
-        tokens = self.length + np.cumsum(alpha)[-1]
-        own = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
-        return partial(leave_one_out_pass, self._entries, own, doc_topic, table, totals, alpha, floor)
-
-    def fold_work(self, doc_topic: Array, table: Any, alpha: Array, max_iter: int, tol: float) -> Work:
-        """Return the work of :meth:`sums`; its sums are to be multiplied by the words of topics."""
-        from swiftem.topics.compute.folding_kernels import fold_in
-
-        return partial(fold_in, self._entries, table, alpha, max_iter, tol, doc_topic, np.empty(0))
-
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing
-    ) -> tuple[Array, float]:
-        """See :meth:`Corpus.em_pass`."""
-        table = table_of(topics.T, self.dtype, self._spare)
-        work = self.em_work(doc_topic, table, alpha)
-        by_word, value = self._over(work, np.ascontiguousarray(topics.T), between, [table])
-        return by_word.T, value
-
-    def leave_one_out_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        totals: Array,
-        alpha: Array,
-        beta: Array,
-        between: Between = nothing,
-    ) -> tuple[Array, float]:
-        """See :meth:`Corpus.leave_one_out_pass`."""
-        table = table_of(topics.T, self.dtype, self._spare)
-        floor = table_of(floor_of(beta, totals), self.dtype, self._spare)
-        work = self.leave_one_out_work(doc_topic, table, floor, totals, alpha)
-        by_word, value = self._over(work, np.empty((0, len(alpha))), between, [table])
-        return by_word.T, value
-
-    def fold_in(
-        self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
-    ) -> tuple[Array, Array]:
-        """See :meth:`FoldingCorpus.fold_in`."""
-        from swiftem.topics.compute.folding_kernels import fold_in
-
-        found = np.full((self.n, len(topics)), 1.0 / len(topics))
-        log_likelihood = np.empty(self.n if likelihood else 0)
-        table = table_of(topics.T, self.dtype if tol >= LEAST_CHANGE else np.float64, self._spare)
-        given = (self._entries, table, alpha, max_iter, tol, found, log_likelihood, table[:0])
-        for _ in in_order(fold_in, [(*given, *piece) for piece in self.pieces(64, LEAST_ENTRIES // 8)]):
-            pass
-        return found, log_likelihood
-
-    def sums(
-        self,
-        doc_topic: Array,
-        word_topic: Array,
-        alpha: Array,
-        max_iter: int,
-        tol: float,
-        between: Between = nothing,
-    ) -> tuple[Array, int]:
-        """See :meth:`FoldingCorpus.sums`."""
-        table = table_of(word_topic, self.dtype, self._spare)
-        work = self.fold_work(doc_topic, table, alpha, max_iter, tol)
-        by_word, evaluations = self._over(work, np.ascontiguousarray(word_topic), between, [table], INNER)
-        return by_word, int(evaluations)
 
 
 class SmallDocuments(Documents):
@@ -439,61 +430,33 @@ class SmallDocuments(Documents):
     """
 
     @cached_property
-    def entries(self) -> numpy.Entries:
+    def _by_row(self) -> numpy.Entries:
         """The entries, with the document of each."""
         return numpy.Entries.of(self.begin, self.word, self.count)
 
-    def some(self, numbers: Index) -> Documents:
-        """Return some of the documents, with all words."""
-        return SmallDocuments(self.matrix()[numbers], self.weight[numbers])
+    def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
+        return SmallDocuments(X, weight)
 
-    def take(self, index: Index) -> Batch:
-        """Return the documents with these numbers, as documents of the words that they have."""
-        some, _ = self.entries.some(index)
-        words, word = np.unique(some.word, return_inverse=True)
-        rows = Rows(some.begin, word.astype(np.int32), some.count, (len(index), len(words)))
-        taken = SmallDocuments(rows, self.weight[index])
-        taken.words = words.astype(np.int64)
-        return Batch(taken, taken.weight, index)  # type: ignore[arg-type]
-
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing
+    def _em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
     ) -> tuple[Array, float]:
-        """See :meth:`Corpus.em_pass`."""
         between()
-        given = self.entries, self.weight, doc_topic, np.ascontiguousarray(topics.T), alpha
-        doc_topic[:], by_word, value = numpy.pass_over(*given)
-        return by_word.T, value
-
-    def leave_one_out_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        totals: Array,
-        alpha: Array,
-        beta: Array,
-        between: Between = nothing,
-    ) -> tuple[Array, float]:
-        """See :meth:`Corpus.leave_one_out_pass`."""
-        between()
-        doc_topic[:], by_word, value = numpy.leave_one_out_pass(
-            self.entries,
-            self.weight,
-            self.length,
-            doc_topic,
-            np.ascontiguousarray(topics.T),
-            totals,
-            alpha,
-            numpy.by_rows(beta, len(alpha)),
-        )
+        given = self._by_row, self.weight, doc_topic, np.ascontiguousarray(topics.T), alpha
+        if left_out is None:
+            doc_topic[:], by_word, value = numpy.pass_over(*given)
+        else:
+            totals, beta = left_out
+            least = numpy.by_rows(beta, len(alpha))
+            own = self.shares_of_a_token(alpha)
+            doc_topic[:], by_word, value = numpy.leave_one_out_pass(*given, own, totals, least)
         return by_word.T, value
 
     def fold_in(
         self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
     ) -> tuple[Array, Array]:
-        """See :meth:`FoldingCorpus.fold_in`."""
+        """See :meth:`Corpus.fold_in`."""
         start, words = np.full((self.n, len(topics)), 1.0 / len(topics)), np.ascontiguousarray(topics.T)
-        found = numpy.fold(self.entries, words, alpha, max_iter, tol, start, leaps=True)
+        found = numpy.fold(self._by_row, words, alpha, max_iter, tol, start, leaps=True)
         return found.doc_topic, found.log_likelihood
 
     def sums(
@@ -505,35 +468,36 @@ class SmallDocuments(Documents):
         tol: float,
         between: Between = nothing,
     ) -> tuple[Array, int]:
-        """See :meth:`FoldingCorpus.sums`."""
+        """See :meth:`Corpus.sums`."""
         between()
-        found = numpy.fold(self.entries, word_topic, alpha, max_iter, tol, doc_topic)
+        found = numpy.fold(self._by_row, word_topic, alpha, max_iter, tol, doc_topic)
         doc_topic[:] = found.doc_topic
-        return found.by_word(self.entries, word_topic, self.weight), found.evaluations
+        return found.by_word(self._by_row, word_topic, self.weight), found.evaluations
 
 
 class Spare:
     """Padded arrays for tables and sums, reused in the next pass: new memory pages cost more than sums."""
 
     def __init__(self, most: int = 10) -> None:
-        self._arrays: list[Any] = []
+        self._arrays: list[Array] = []
         self._most = most
 
-    def rows(self, rows: int, columns: int, dtype: type) -> Any:
+    def rows(self, rows: int, columns: int, dtype: type) -> Array:
         """Return an array of (rows, columns), rounded up to cache lines, with any numbers in it."""
         from swiftem.kernels.vector import padded, width
 
         for place, array in enumerate(self._arrays):
             if array.shape == (rows, width(columns, dtype)) and array.dtype == dtype:
                 return self._arrays.pop(place)
-        return padded(rows, columns, dtype)
+        fresh: Array = padded(rows, columns, dtype)
+        return fresh
 
-    def keep(self, arrays: list[Any]) -> None:
-        """Take back arrays that are no longer needed; of those of earlier shapes, few are kept."""
-        self._arrays = [*arrays, *self._arrays][: self._most]
+    def keep(self, array: Array) -> None:
+        """Take back an array that is no longer needed; of earlier shapes, few are kept."""
+        self._arrays = [array, *self._arrays][: self._most]
 
 
-def table_of(word_topic: Array, dtype: type, spare: Spare) -> Any:
+def table_of(word_topic: Array, dtype: type, spare: Spare) -> Array:
     """Return words of topics (V, K) for compiled loops: padded, in their precision."""
     from swiftem.topics.compute.passes_kernels import write_table
 
@@ -542,11 +506,6 @@ def table_of(word_topic: Array, dtype: type, spare: Spare) -> Any:
     least = LEAST_SINGLE if dtype is np.float32 else 0.0
     _by_words(partial(write_table, values, least, table), len(values), values.size)
     return table
-
-
-def floor_of(beta: Array, totals: Array) -> Array:
-    """Return the least probabilities of words, β over the topics' totals (K,), shape (1, K) or (V, K)."""
-    return numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
 
 
 def _by_words(work: Callable[[int, int], None], n_words: int, numbers: int) -> None:

@@ -12,7 +12,7 @@ code. It stores s as centre + scale·u, so that an iteration costs O(words of th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,20 +22,12 @@ from swiftem.core.method import Update, declared
 from swiftem.core.schedules import check_step
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.streamed import StreamedDocuments
-from swiftem.topics.documents import FEW, FLUSH, BoundDocuments, DocumentTheta
+from swiftem.topics.compute.corpus import Corpus, Documents
+from swiftem.topics.documents import FEW, FLUSH, BoundDocuments, DocumentTheta, word_topic
 
-__all__ = ["DocumentsCompute", "DocumentsLoop", "PlainDocumentsCompute", "RunningCounts"]
+__all__ = ["DocumentSnapshot", "DocumentsCompute", "DocumentsLoop", "PlainDocumentsCompute", "RunningCounts"]
 
 LEAST_SCALE = 1e-80
-
-
-class Places(NamedTuple):
-    """``begin`` (D, K): where E-steps begin, (0, K) if that is ``end``; ``end`` (D, K): where they ended."""
-
-    begin: Array
-    end: Array
 
 
 class Running(NamedTuple):
@@ -48,10 +40,21 @@ class Running(NamedTuple):
 
 
 class DocumentSnapshot(NamedTuple):
-    """``running``: the form of the statistics; ``places``: of documents."""
+    """The places of documents, and the form of the statistics.
 
-    running: Running
-    places: Places
+    Attributes
+    ----------
+    begin : ndarray, shape (D, K) or (0, K)
+        Topics from which E-steps begin; without rows if these are ``end``.
+    end : ndarray, shape (D, K)
+        Topics at which they ended.
+    running : Running or None
+        The statistics of a loop.
+    """
+
+    begin: Array
+    end: Array
+    running: Running | None
 
 
 class PlainDocumentsCompute(Compute):
@@ -63,9 +66,9 @@ class PlainDocumentsCompute(Compute):
     """
 
     _model: BoundDocuments
-    _source: Documents | StreamedDocuments
+    _source: Corpus
 
-    def __init__(self, model: BoundDocuments, source: Any, placement: Placement = Placement()) -> None:
+    def __init__(self, model: BoundDocuments, source: Corpus, placement: Placement = Placement()) -> None:
         super().__init__(model, source, placement)
         self.per_pass = max(1, source.n_entries)
         shape = (source.n, len(model.model.alpha))
@@ -74,15 +77,20 @@ class PlainDocumentsCompute(Compute):
             source.doc_topic[:] = 1.0 / shape[1]
         self._begin: Array | None = None
 
+    @property
+    def _end(self) -> Array:
+        """The places where E-steps ended, shape (D, K)."""
+        assert self._source.doc_topic is not None
+        return self._source.doc_topic
+
     def places(self, index: Index) -> Array:
         """Return a copy of the places where E-steps of these documents begin, shape (b, K)."""
-        begin = self._source.doc_topic if self._begin is None else self._begin
-        return begin[index]  # type: ignore[index]
+        return (self._end if self._begin is None else self._begin)[index]
 
     def leave(self, index: Index, places: Array) -> None:
         """Store the places where E-steps ended."""
         if self._begin is None:
-            self._source.doc_topic[index] = places  # type: ignore[index]
+            self._end[index] = places
 
     def rows(self, batch: Batch, theta: Theta) -> Array:
         """Return the expected counts of the batch's entries, (m, K)."""
@@ -93,7 +101,7 @@ class PlainDocumentsCompute(Compute):
 
     def full(self, theta: Theta) -> Array:
         """Return the mean statistics of all documents, from their current places."""
-        before: Any = self._source.doc_topic
+        before = self._end
         after = self._source.allocate(before.shape) if self._begin is None else self._begin
         after[:] = before
         s, evaluations = self.sums(theta, after)
@@ -116,20 +124,19 @@ class PlainDocumentsCompute(Compute):
         """Raise ValueError: a memory would have K numbers for each entry."""
         raise ValueError("method must not remember samples if these are documents: use em, sem or sem-vr.")
 
-    def snapshot(self) -> Places:
+    def snapshot(self) -> DocumentSnapshot:
         """Return the places, not copied."""
-        end: Any = self._source.doc_topic
-        return Places(end[:0] if self._begin is None else self._begin, end)
+        return DocumentSnapshot(self._end[:0] if self._begin is None else self._begin, self._end, None)
 
-    def restore(self, snapshot: Any) -> None:
-        """Restore the places, of these E-steps or of the lane."""
-        places, end = getattr(snapshot, "places", snapshot), self._source.doc_topic
-        if isinstance(places, Places) and end is not None and places.end.shape == end.shape:
-            end[:] = places.end
+    def restore(self, snapshot: object) -> None:
+        """Restore the places, if there are as many."""
+        end = self._end
+        if isinstance(snapshot, DocumentSnapshot) and snapshot.end.shape == end.shape:
+            end[:] = snapshot.end
             self._begin = None
-            if places.begin.shape == end.shape:
+            if snapshot.begin.shape == end.shape:
                 self._begin = self._source.allocate(end.shape)
-                self._begin[:] = places.begin
+                self._begin[:] = snapshot.begin
 
 
 class DocumentsCompute(PlainDocumentsCompute):
@@ -197,22 +204,18 @@ class RunningCounts:
 
     def topics_at(self, words: Index) -> Array:
         """Return θ of some words, shape (U, K)."""
-        found = np.empty((len(words), self._u.shape[1]))
         strength, totals = self._totals(self._total)
-        totals[totals <= 0.0] = np.inf
-        if found.size <= FEW:
-            np.multiply(self._u[words], self._scale, out=found)
+        topics = np.empty((len(words), self._u.shape[1]))
+        if topics.size <= FEW:
+            np.multiply(self._u[words], self._scale, out=topics)
             if len(self._centre):
-                found += self._centre[words]
-            np.maximum(found, 0.0, out=found)
-            found += strength * self._beta[words]
-            found /= totals
-            found[found <= FLUSH] = 0.0
-            return found
-        from swiftem.topics.compute.folding_kernels import topics_at
+                topics += self._centre[words]
+            return word_topic(topics, strength * self._beta[words], totals)
+        from swiftem.topics.compute.passes_kernels import topics_at
 
-        topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, found)
-        return found
+        totals[totals <= 0.0] = np.inf
+        topics_at(words, self._centre, self._u, self._scale, self._beta, strength, totals, FLUSH, topics)
+        return topics
 
     def step(self, words: Index, change: Array, gamma: float) -> bool:
         """Make a step with the change (U, K) of these distinct words; return whether it was accepted.
@@ -231,7 +234,7 @@ class RunningCounts:
         if change.size <= FEW:
             self._u[words] += factor * change
         else:
-            from swiftem.topics.compute.folding_kernels import add_at
+            from swiftem.topics.compute.passes_kernels import add_at
 
             add_at(words, change, factor, self._u)
         self._total = after
@@ -268,7 +271,7 @@ class DocumentsLoop:
     def __init__(self, task: Task, update: Update) -> None:
         self.task, self.update = task, update
         self.model: BoundDocuments = task.model  # type: ignore[assignment]
-        self.source: Documents | StreamedDocuments = task.source  # type: ignore[assignment]
+        self.source: Corpus = task.source  # type: ignore[assignment]
         self.compute: DocumentsCompute = task.compute  # type: ignore[assignment]
         self._stored: Array | None = None  # the s in ``now`` that equals the running statistics
         self._given: Array | None = None  # θ before the first step, which need not be the M-step of s
@@ -285,7 +288,7 @@ class DocumentsLoop:
                 task.interrupt.check()
                 gamma = check_step(task.gamma(now.k + 1), now.k + 1)
                 (numbers,) = task.draws.at(now.k)
-                batch: Any = self.source.take(numbers).y
+                batch: Documents = self.source.take(numbers).y  # type: ignore[assignment]
                 words = batch.words
                 if method.renewal(now.k, n) == now.k:
                     self._renew(now)
@@ -321,17 +324,17 @@ class DocumentsLoop:
             now.s = self._stored = self.running.counts().ravel()
             now.theta, now.is_m_step, self._changed = self.model.m_step(now.s), True, False
 
-    def snapshot(self) -> DocumentSnapshot | Places:
-        """Return the form of the statistics, and the places: not copied, as a lane ends with its run."""
-        places = self.compute.snapshot()
-        return places if self._stored is None else DocumentSnapshot(self.running.snapshot(), places)
+    def snapshot(self) -> DocumentSnapshot:
+        """Return the form of the statistics, and the places: not copied, as a loop ends with its run."""
+        running = None if self._stored is None else self.running.snapshot()
+        return self.compute.snapshot()._replace(running=running)
 
-    def restore(self, snapshot: Any, now: Current) -> None:
-        """Restore a snapshot of this lane, if it belongs to ``now``."""
+    def restore(self, snapshot: object, now: Current) -> None:
+        """Restore a snapshot of this loop, if it belongs to ``now``."""
         self.compute.restore(snapshot)
         running = self._fresh(now)
         held, fresh = getattr(snapshot, "running", None), running.snapshot()
-        if isinstance(held, Running) and [np.shape(a) for a in held] == [np.shape(a) for a in fresh]:
+        if held is not None and [np.shape(a) for a in held] == [np.shape(a) for a in fresh]:
             running.restore(held)
             same_centre = np.array_equal(held.centre, fresh.centre)
             if same_centre and np.array_equal(running.counts().ravel(), now.s):

@@ -31,6 +31,7 @@ __all__ = [
     "leave_one_out_pass",
     "pass_over",
     "posterior",
+    "select",
     "statistics",
 ]
 
@@ -127,13 +128,6 @@ class Entries(NamedTuple):
         """Return the entries of a CSR matrix."""
         return cls(begin, np.repeat(np.arange(len(begin) - 1), np.diff(begin)), word, count)
 
-    def some(self, index: Index) -> tuple[Entries, Index]:
-        """Return the entries of some documents, and their places among all."""
-        sizes = np.diff(self.begin)[index]
-        begin = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(begin[-1]) + np.repeat(self.begin[index] - begin[:-1], sizes)
-        return Entries.of(begin, self.word[places], self.count[places]), places
-
     def matrix(self, values: Array, n_words: int) -> Any:
         """Return a sparse matrix (D, V) with these values."""
         from scipy.sparse import csr_array
@@ -146,6 +140,13 @@ class Entries(NamedTuple):
 
         places, shape = np.arange(len(self.row)), (len(self.begin) - 1, len(self.row))
         return np.asarray(csr_array((np.ones(len(places)), places, self.begin), shape=shape) @ values)
+
+
+def select(begin: Index, index: Index) -> tuple[Index, Index]:
+    """Return where some documents begin if they are copied, and which entries are theirs."""
+    sizes = begin[index + 1] - begin[index]
+    copied = np.concatenate([[0], np.cumsum(sizes)])
+    return copied, np.arange(copied[-1]) + np.repeat(begin[index] - copied[:-1], sizes)
 
 
 def _probabilities(entries: Entries, a: Array, b: Array) -> Array:
@@ -213,11 +214,11 @@ def pass_over(
 def leave_one_out_pass(
     entries: Entries,
     weight: Array,
-    length: Array,
     doc_topic: Array,
     word_topic: Array,
-    totals: Array,
     alpha: Array,
+    own: Array,
+    totals: Array,
     beta: Array,
 ) -> tuple[Array, Array, float]:
     """As :func:`pass_over`, but each token is left out of the counts that explain it.
@@ -228,8 +229,8 @@ def leave_one_out_pass(
 
     Parameters
     ----------
-    length : ndarray, shape (D,)
-        Tokens of the documents.
+    own : ndarray, shape (D,)
+        What a token adds to the topics of its document.
     totals : ndarray, shape (K,)
         Sums of counts and β over each topic's words.
     beta : ndarray, shape (1, K) or (V, K)
@@ -239,8 +240,6 @@ def leave_one_out_pass(
     a, b = doc_topic[row], word_topic[word]
     joint = a * b
     p = np.maximum(joint.sum(axis=1), SMALLEST)
-    tokens = length + alpha.sum()
-    own = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
     inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
     one = np.minimum(count, 1.0) / p  # a fraction of a token has added no more than itself
     a -= (one * own[row])[:, None] * joint
@@ -328,7 +327,8 @@ def fold(
         if not goes_on.all():
             left, a = left[goes_on], a[goes_on]
             zeroth = None if zeroth is None else zeroth[goes_on]
-            here, _ = entries.some(left)
+            begin, places = select(entries.begin, left)
+            here = Entries.of(begin, entries.word[places], entries.count[places])
     p = _probabilities(entries, found, word_topic)
     value, evaluations = entries.by_document(entries.count * np.log(p)), (rounds + 1) * np.diff(entries.begin)
     return Folded(found, value, int(evaluations.sum()), entries.count / p)

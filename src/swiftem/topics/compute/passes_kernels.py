@@ -1,4 +1,4 @@
-r"""pLSA by documents: passes that update documents and sum words.
+r"""pLSA by documents: passes that update documents and sum words, and the folding in of documents.
 
 Common arrays of all loops:
 
@@ -29,10 +29,12 @@ and :math:`r'_k \propto a'_k b'_k` is used. This is the update of CVB0 (Asuncion
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.vector import (
     LINE,
@@ -58,23 +60,36 @@ from swiftem.kernels.vector import (
     times,
     wide,
 )
+from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
 
-__all__ = ["Entries", "Scratch", "add_parts", "leave_one_out_pass", "pass_over", "scratch_for", "write_table"]
+__all__ = [
+    "Entries",
+    "Scratch",
+    "add_at",
+    "add_parts",
+    "fold_in",
+    "m_step",
+    "pass_over",
+    "topics_at",
+    "write_table",
+]
 
-SMALLEST, SMALLEST_SINGLE = 1e-150, 1e-30
-"""Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
-TINY, TINY_SINGLE = 1e-60, 1e-12
-"""Smaller shares of a topic are read as zero, for the same reason."""
+SMALLEST_SINGLE, TINY_SINGLE = 1e-30, 1e-12
+"""The least probability and the least share of a topic in float32."""
 ROOM = 256
 """Entries processed at a time, times the vectors of their rows: these stay in the nearest cache."""
 FEW_VECTORS = 4
 """Rows of up to this many vectors have kernels of their own, whose loops over vectors are unrolled."""
 AHEAD, WORDS_AHEAD = 16, 8
 """Entries by which rows of the table and of the sums are prefetched."""
+COPIED = 512
+"""Entries of a document whose words' topics are copied contiguously before they are read repeatedly."""
 A, ACC, ALPHA, HEAVY = range(4)
 """Rows of ``Scratch.work``: topics of the document, its sums, α, and topics times the weight."""
 ONES, LEAST, INVERSE = 3, 4, 5
 """Rows for leaving one out: ones, α / A and 1 / B."""
+FIRST, SECOND = 3, 4
+"""Rows for folding in: the images of the topics A, and of the first image."""
 P, RATIO, TOKEN = range(3)
 """Rows of ``Scratch.part``: probabilities, counts over probabilities, −min(n, 1) / p."""
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -95,10 +110,10 @@ class Entries(NamedTuple):
         Weights of documents, factors of their parts of sums.
     """
 
-    begin: Any
-    word: Any
-    count: Any
-    weight: Any
+    begin: Index
+    word: NDArray[np.int32]
+    count: Array  # type: ignore[assignment]  # hides tuple.count
+    weight: Array
 
 
 class Scratch(NamedTuple):
@@ -115,11 +130,11 @@ class Scratch(NamedTuple):
     """
 
     vectors: tuple[None, ...]
-    work: Any
-    part: Any
+    work: Array
+    part: Array
 
 
-def scratch_for(table: Any, rows: int, alpha: Any) -> Scratch:
+def scratch_for(table: Array, rows: int, alpha: Array) -> Scratch:
     """Return memory for a table's kernels, with this many rows, of which one has α."""
     work, part = padded(rows, table.shape[1], table.dtype), padded(3, ROOM, table.dtype)
     work[ALPHA, : len(alpha)], part[:] = alpha, 1.0
@@ -280,18 +295,19 @@ def prefetch_sums(word, e, sums, scratch):
 
 
 @inlined
-def add_to_words(word, e, end, sums, scratch):
-    """Add RATIO times the row HEAVY to the sums of the entries' words."""
+def add_to_words(word, e, end, sums, scratch, rows, row, each, weight):
+    """Add RATIO times the weight times rows from ``row`` on, by steps of ``each``, to the entries' words."""
     for i in range(e, end):
         prefetch_sums(word, i, sums, scratch)
         v, k = place(word, np.uint64(i), scratch), START
-        ratio = spread(sums, scratch.part[RATIO, np.uint64(i - e)])
+        ratio = times(spread(sums, weight), spread(sums, scratch.part[RATIO, np.uint64(i - e)]))
         while k < columns(scratch):
-            store(sums, 0, v + k, fma(ratio, load(scratch.work, HEAVY, k), load(sums, 0, v + k)))
+            store(sums, 0, v + k, fma(ratio, load(rows, row, k), load(sums, 0, v + k)))
             k += step(sums)
+        row += each
 
 
-def pass_over(entries, doc_topic, table, alpha, sums, first, last):
+def pass_over(entries, doc_topic, table, alpha, left_out, sums, first, last):
     """One iteration of EM for the documents ``first`` to ``last`` − 1, without the topics' M-step.
 
     Parameters
@@ -300,51 +316,13 @@ def pass_over(entries, doc_topic, table, alpha, sums, first, last):
         Topics of documents: input of the E-step, replaced by the result of the M-step.
     alpha : ndarray, shape (K,)
         Added to a document's counts of topics.
+    left_out : tuple or None
+        To leave each token out of the counts that explain it: 1 / A (D,), what a token has added to its
+        document's topics; B (K,), the sums of counts and β over each topic's words; and β / B, padded, 1 or V
+        rows.
     sums : padded ndarray, V rows
-        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts.
-
-    Returns
-    -------
-    float
-        Σ n log p of the entries, weighted.
-    """
-    return _pass_over(entries, doc_topic, table, sums, first, last, scratch_for(table, 4, alpha))
-
-
-@kernel
-def _pass_over(entries, doc_topic, table, sums, first, last, scratch):
-    _, tiny = limits(table)
-    each, value = entries_at_once(scratch), 0.0
-    for d in range(first, last):
-        weight, stop = entries.weight[d], entries.begin[d + 1]
-        read_topics(doc_topic, d, scratch, tiny)
-        scale_row(scratch, A, weight, HEAVY)
-        scale_row(scratch, A, 0.0, ACC)
-        for e in range(entries.begin[d], stop, each):
-            end = min(e + each, stop)
-            probabilities(entries, e, end, table, scratch)
-            value += weight * divide(entries, e, end, table, scratch.part)
-            add_to_document(entries.word, e, end, table, scratch)
-            add_to_words(entries.word, e, end, sums, scratch)
-        write_topics(scratch, A, tiny, doc_topic, d)
-    return value
-
-
-def leave_one_out_pass(entries, own, doc_topic, table, totals, alpha, floor, sums, first, last):
-    """One iteration for the documents ``first`` to ``last`` − 1, without the topics' M-step.
-
-    Parameters
-    ----------
-    own : ndarray, shape (D,)
-        1 / A, what a token has added to its document's topics.
-    totals : ndarray, shape (K,)
-        B_k, the sums of counts and β over each topic's words.
-    alpha : ndarray, shape (K,)
-        Added to a document's counts of topics.
-    floor : padded ndarray, 1 or V rows
-        β_kv / B_k.
-    sums : padded ndarray, V rows
-        Σ n·r'_k of the words is added to it.
+        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts. If tokens are left out it is
+        Σ n·r'_k.
 
     Returns
     -------
@@ -352,31 +330,41 @@ def leave_one_out_pass(entries, own, doc_topic, table, totals, alpha, floor, sum
         Σ n log p of the entries, weighted.
     """
     scratch = scratch_for(table, 6, alpha)
-    scratch.work[INVERSE, : len(alpha)] = 1.0 / np.where(totals > 0.0, totals, np.inf)
-    scratch.work[ONES, : len(alpha)] = 1.0
-    rows = padded(max(4, ROOM * LINE // table.strides[0]), table.shape[1], table.dtype)
-    order = np.arange(len(rows), dtype=np.int32)
-    return _leave_one_out_pass(entries, own, doc_topic, table, floor, sums, first, last, scratch, rows, order)
+    if left_out is not None:
+        own, totals, floor = left_out
+        scratch.work[INVERSE, : len(alpha)] = 1.0 / np.where(totals > 0.0, totals, np.inf)
+        scratch.work[ONES, : len(alpha)] = 1.0
+        rows = padded(max(4, ROOM * LINE // table.strides[0]), table.shape[1], table.dtype)
+        left_out = (own, floor, rows, np.arange(len(rows), dtype=np.int32))
+    return _pass_over(entries, doc_topic, table, sums, first, last, scratch, left_out)
 
 
 @kernel
-def _leave_one_out_pass(entries, own, doc_topic, table, floor, sums, first, last, scratch, rows, order):
+def _pass_over(entries, doc_topic, table, sums, first, last, scratch, left_out):
     _, tiny = limits(table)
     each, value = entries_at_once(scratch), 0.0
     for d in range(first, last):
         weight, stop = entries.weight[d], entries.begin[d + 1]
         read_topics(doc_topic, d, scratch, tiny)
-        scale_row(scratch, ALPHA, own[d], LEAST)
         scale_row(scratch, A, 0.0, ACC)
+        if left_out is None:
+            scale_row(scratch, A, weight, HEAVY)
+        else:
+            own, floor, rows, order = left_out
+            scale_row(scratch, ALPHA, own[d], LEAST)
         for e in range(entries.begin[d], stop, each):
             end = min(e + each, stop)
             probabilities(entries, e, end, table, scratch)
             value += weight * divide(entries, e, end, table, scratch.part)
-            # A document of weight 2 counts twice: one of its tokens has added no more than one.
-            leave_out(entries, e, end, table, floor, scratch, rows, own[d], min(weight, 1.0))
-            add_to_document(order, 0, end - e, rows, scratch)
-            share_with_words(entries.word, e, end, sums, scratch, rows, weight)
-        write_topics(scratch, ONES, tiny, doc_topic, d)
+            if left_out is None:
+                add_to_document(entries.word, e, end, table, scratch)
+                add_to_words(entries.word, e, end, sums, scratch, scratch.work, HEAVY, 0, 1.0)
+            else:
+                # A document of weight 2 counts twice: one of its tokens has added no more than one.
+                leave_out(entries, e, end, table, floor, scratch, rows, own[d], min(weight, 1.0))
+                add_to_document(order, 0, end - e, rows, scratch)
+                add_to_words(entries.word, e, end, sums, scratch, rows, 0, 1, weight)
+        write_topics(scratch, A if left_out is None else ONES, tiny, doc_topic, d)
     return value
 
 
@@ -428,18 +416,6 @@ def own_tokens(entries, e, end, table, part):
         j += step(table)
 
 
-@inlined
-def share_with_words(word, e, end, sums, scratch, rows, weight):
-    """Add RATIO times ``rows``, times the weight, to the sums of the entries' words."""
-    for i in range(e, end):
-        prefetch_sums(word, i, sums, scratch)
-        v, k = place(word, np.uint64(i), scratch), START
-        ratio = times(spread(sums, weight), spread(sums, scratch.part[RATIO, np.uint64(i - e)]))
-        while k < columns(scratch):
-            store(sums, 0, v + k, fma(ratio, load(rows, i - e, k), load(sums, 0, v + k)))
-            k += step(sums)
-
-
 @kernel
 def write_table(values, least, table, first, last):
     """Write the rows ``first`` to ``last`` − 1 of ``values`` (V, K) to the table: zero up to ``least``."""
@@ -478,3 +454,267 @@ def add_parts(parts, number, before, factor, out, first, last):
                 found = times(found, load_wide(factor, v, k, n_topics, parts))
             store_wide(out, v, k, n_topics, found)
             k += step(parts)
+
+
+@inlined
+def _row(word, e, start, is_copied):
+    """Return the row of entry e in the table, or in the copied rows of a document."""
+    return e - start if is_copied else np.int64(word[e])
+
+
+@inlined
+def _dot(rows, v, scratch, row):
+    """Return Σ ab of row v of ``rows``, for topics a in a row of ``work``."""
+    total, k = spread(rows, 0.0), START
+    while k < columns(scratch):
+        total = fma(load(scratch.work, row, k), load(rows, v, k), total)
+        k += step(rows)
+    return np.float64(across(total))
+
+
+@inlined
+def _sums(entries, d, rows, is_copied, scratch, before):
+    """Write Σ n·b / Σ ab of the entries of document d, for topics a in the row ``before``, to ACC."""
+    work, start, stop = scratch.work, entries.begin[d], entries.begin[d + 1]
+    smallest, _ = limits(rows)
+    k = START
+    while k < columns(scratch):
+        store(work, ACC, k, spread(rows, 0.0))
+        k += step(rows)
+    for e in range(start, stop, 2):
+        f = min(e + 1, stop - 1)
+        v, w = _row(entries.word, e, start, is_copied), _row(entries.word, f, start, is_copied)
+        p = max(_dot(rows, v, scratch, before), smallest)
+        q = max(_dot(rows, w, scratch, before), smallest)
+        one = spread(rows, entries.count[0, e] / p)
+        two = spread(rows, entries.count[0, f] / q if f > e else 0.0)
+        k = START
+        while k < columns(scratch):
+            total = fma(one, load(rows, v, k), load(work, ACC, k))
+            store(work, ACC, k, fma(two, load(rows, w, k), total))
+            k += step(rows)
+
+
+@inlined
+def _m_step(n_topics, scratch, before, after, tiny):
+    """Write the M-step of the document's counts to a row of ``work``; return Σ_k |after − before|."""
+    work, k, sums = scratch.work, START, spread(scratch.work, 0.0)
+    while k < columns(scratch):
+        counts = fma(load(work, before, k), load(work, ACC, k), load(work, ALPHA, k))
+        store(work, ACC, k, counts)
+        sums = plus(sums, counts)
+        k += step(work)
+    total = np.float64(across(sums))
+    if total <= 0.0:
+        for j in range(n_topics):
+            work[ACC, j] = 1.0
+        total = np.float64(n_topics)
+    inverse, least, minus = spread(work, 1.0 / total), spread(work, tiny), spread(work, -1.0)
+    change, k = spread(work, 0.0), START
+    while k < columns(scratch):
+        topics = above(times(load(work, ACC, k), inverse), least)
+        difference = fma(minus, load(work, before, k), topics)
+        change = plus(change, larger(difference, times(minus, difference)))
+        store(work, after, k, topics)
+        k += step(work)
+    return np.float64(across(change))
+
+
+@inlined
+def _leap(n_topics, work):
+    """Extrapolate A, its image FIRST and the image's image SECOND, in place of A (SQUAREM, third scheme).
+
+    The topics of a document maximise a concave function, so that an extrapolation can only cost time. No
+    share falls below a tenth of that in SECOND.
+    """
+    squares, bends = 0.0, 0.0
+    for k in range(n_topics):
+        step = work[FIRST, k] - work[A, k]
+        bend = work[SECOND, k] - work[FIRST, k] - step
+        squares += step * step
+        bends += bend * bend
+    length = np.sqrt(squares / bends) if bends > 0.0 else 1.0
+    length = min(max(length, 1.0), LONGEST_LEAP)
+    total = 0.0
+    for k in range(n_topics):
+        step = work[FIRST, k] - work[A, k]
+        new = work[A, k] + 2.0 * length * step + length * length * (work[SECOND, k] - work[FIRST, k] - step)
+        work[A, k] = max(new, 0.1 * work[SECOND, k])
+        total += work[A, k]
+    for k in range(n_topics):
+        work[A, k] /= total
+
+
+@inlined
+def _copy(rows, row, scratch, into, to_row):
+    """Copy a row of an array to one of another."""
+    k = START
+    while k < columns(scratch):
+        store(into, to_row, k, load(rows, row, k))
+        k += step(rows)
+
+
+@inlined
+def _write_topics(work, tiny, doc_topic, d):
+    """Write the row A, normalised, to the topics of document d: uniform if all are zero."""
+    n_topics, total = doc_topic.shape[1], 0.0
+    for k in range(n_topics):
+        total += work[A, k]
+    inverse = 1.0 / total if total > 0.0 else 0.0
+    for k in range(n_topics):
+        new = work[A, k] * inverse if total > 0.0 else 1.0 / n_topics
+        doc_topic[d, k] = new if new > tiny else 0.0
+
+
+def fold_in(entries, table, alpha, max_iter, tol, doc_topic, log_likelihood, sums, first, last):
+    """Find the topics of documents for given words of topics, each until they change by less than ``tol``.
+
+    Parameters
+    ----------
+    alpha : ndarray, shape (K,)
+        Added to a document's counts of topics.
+    doc_topic : ndarray, shape (D, K)
+        Initial topics, and the result.
+    log_likelihood : ndarray, shape (D,) or (0,)
+        Σ n log p of each document, written.
+    sums : padded ndarray, V rows or none
+        Σ n·a_k / Σ ab of the words is added to it: times b it is their counts. With sums, iterations are
+        plain ones: the E-step of a batch.
+
+    Returns
+    -------
+    int
+        E-steps of entries.
+    """
+    scratch, copied = scratch_for(table, 5, alpha), padded(COPIED, table.shape[1], table.dtype, np.empty)
+    stop = (max_iter, tol)
+    return _fold_in(entries, table, stop, doc_topic, log_likelihood, sums, first, last, scratch, copied)
+
+
+@kernel
+def _fold_in(entries, table, stop, doc_topic, log_likelihood, sums, first, last, scratch, copied):
+    _, tiny = limits(table)
+    evaluations = 0
+    for d in range(first, last):
+        start, end = entries.begin[d], entries.begin[d + 1]
+        read_topics(doc_topic, d, scratch, tiny)
+        is_copied = end - start <= COPIED
+        rows = copied if is_copied else table
+        if is_copied:
+            for e in range(start, end):
+                _copy(table, np.int64(entries.word[e]), scratch, copied, e - start)
+        rounds = _iterate(entries, d, rows, is_copied, stop, doc_topic.shape[1], scratch, sums.shape[0] == 0)
+        if sums.shape[0] > 0:
+            _add_to_words(entries, d, table, sums, scratch)
+        if log_likelihood.shape[0] > 0:
+            log_likelihood[d] = _log_likelihood(entries, d, rows, is_copied, scratch)
+        _write_topics(scratch.work, tiny, doc_topic, d)
+        evaluations += (rounds + 1) * (end - start)
+    return evaluations
+
+
+@inlined
+def _iterate(entries, d, rows, is_copied, stop, n_topics, scratch, leaps):
+    """Iterate the topics of document d in the row A, with extrapolations or without; return the rounds."""
+    work, (max_iter, tol) = scratch.work, stop
+    _, tiny = limits(rows)
+    rounds, change = 0, np.inf
+    while rounds < max_iter and change >= tol:
+        before, after = (A, A) if not leaps else (FIRST, SECOND) if rounds % 2 else (A, FIRST)
+        _sums(entries, d, rows, is_copied, scratch, before)
+        change = _m_step(n_topics, scratch, before, after, tiny)
+        rounds += 1
+        if after == SECOND and change >= tol and change > LEAST_LEAP and rounds < max_iter:
+            _leap(n_topics, work)
+        elif after != A and (after == SECOND or change < tol or rounds == max_iter):
+            _copy(work, after, scratch, work, A)
+    return rounds
+
+
+@inlined
+def _add_to_words(entries, d, table, sums, scratch):
+    """Add n·a / Σ ab of the entries of document d, weighted, to the sums of their words."""
+    smallest, _ = limits(table)
+    for e in range(entries.begin[d], entries.begin[d + 1]):
+        v, k = np.int64(entries.word[e]), START
+        n = entries.weight[d] * entries.count[0, e]
+        ratio = spread(table, n / max(_dot(table, v, scratch, A), smallest))
+        while k < columns(scratch):
+            store(sums, v, k, fma(ratio, load(scratch.work, A, k), load(sums, v, k)))
+            k += step(table)
+
+
+@inlined
+def _log_likelihood(entries, d, rows, is_copied, scratch):
+    """Return Σ n log p of document d."""
+    value, start = 0.0, entries.begin[d]
+    smallest, _ = limits(rows)
+    for e in range(start, entries.begin[d + 1]):
+        p = _dot(rows, _row(entries.word, e, start, is_copied), scratch, A)
+        value += entries.count[0, e] * np.log(p if p > smallest else SMALLEST)
+    return value
+
+
+@kernel
+def topics_at(words, centre, u, scale, beta, strength, totals, smallest, out):
+    """Write θ of some words: max(centre + scale·u, 0) + strength·β, divided by the topics' totals.
+
+    Parameters
+    ----------
+    words : ndarray of int64, shape (U,)
+        Their numbers.
+    centre, u : ndarray, shapes (V, K) or (0, K), and (V, K)
+        The running counts; a centre of no rows is zero.
+    beta : ndarray, shape (V, K)
+        Added to the counts.
+    strength : float
+        Factor of β.
+    totals : ndarray, shape (K,)
+        Σ_v of counts and strength·β.
+    smallest : float
+        Smaller values are written as zero.
+    out : ndarray, shape (U, K)
+        Written.
+    """
+    for i in range(words.shape[0]):
+        v = words[i]
+        for k in range(out.shape[1]):
+            n = scale * u[v, k]
+            if centre.shape[0] > 0:
+                n += centre[v, k]
+            p = (max(n, 0.0) + strength * beta[v, k]) / totals[k]
+            out[i, k] = p if p > smallest else 0.0
+
+
+@kernel
+def add_at(words, change, factor, u):
+    """Add factor·change (U, K) to the rows ``words`` of u (V, K)."""
+    for i in range(words.shape[0]):
+        v = words[i]
+        for k in range(u.shape[1]):
+            u[v, k] += factor * change[i, k]
+
+
+@kernel
+def m_step(counts, beta, smallest, out, totals):
+    """Write what :func:`swiftem.topics.documents.m_step` returns into ``out`` (V, K).
+
+    ``totals`` (K,) are zeros.
+    """
+    n_words, n_topics = counts.shape
+    for v in range(n_words):
+        b = v if beta.shape[0] > 1 else 0
+        for k in range(n_topics):
+            out[v, k] = max(counts[v, k], 0.0) + beta[b, k]
+            totals[k] += out[v, k]
+    for k in range(n_topics):
+        if not (totals[k] > 0.0 and totals[k] < np.inf):
+            totals[k] = 0.0
+    for v in range(n_words):
+        for k in range(n_topics):
+            p = out[v, k] / totals[k]
+            out[v, k] = p if p >= smallest else 0.0
+    for k in range(n_topics):
+        if totals[k] == 0.0:
+            for v in range(n_words):
+                out[v, k] = 1.0 / n_words

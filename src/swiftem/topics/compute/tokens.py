@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.algorithm import Algorithm1, Current, Loop, Task, step_sizes
+from swiftem.core.algorithm import Algorithm1, Current, Loop, Task
 from swiftem.core.compute import Compute
 from swiftem.core.method import Update, declared
-from swiftem.core.schedules import constant
 from swiftem.core.source import Source
 from swiftem.core.types import Array
-from swiftem.data.documents.tokens import CountSource, TokenSource
+from swiftem.data.documents.tokens import CountSource
 from swiftem.data.parts import NONE, read_only
 from swiftem.data.samples import Drawn, Samples
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import in_order, part_ends
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta
+
+if TYPE_CHECKING:
+    from swiftem.topics.compute.tokens_kernels import Entries
 
 __all__ = ["Before", "Tokens", "TokensCompute", "TokensLoop", "TokensSnapshot", "is_unrolled", "read_tokens"]
 
@@ -33,14 +35,8 @@ RENEW_TOTALS = 1 << 20
 MOST_TOKENS = 2_000_000_000
 """Maximum number of tokens that are expanded."""
 
-Numbers = NDArray[np.uint32]
-
-
-class Tokens(NamedTuple):
-    """``place`` (n, 2): document and word of each token; ``weight`` (n,), or (0,) if all are equal."""
-
-    place: Numbers
-    weight: Array
+Tokens = tuple[NDArray[np.uint32], Array]
+"""Document and word of each token (n, 2), and their weights (n,), or (0,) if all are equal."""
 
 
 def is_unrolled(source: Source) -> bool:
@@ -61,15 +57,13 @@ def read_tokens(source: Source) -> Tokens:
         if count is not None:
             place = np.repeat(place, count, axis=0)
             weight = None if weight is None else np.repeat(weight, count)
-        return Tokens(place, _unless_ones(weight))
-    if type(source) is TokenSource:
-        return Tokens(source.y.astype(np.uint32), _unless_ones(source.weight))
+        return place, _unless_ones(weight)
     place = np.empty((source.n, 2), dtype=np.uint32)
     weight = np.empty(source.n)
     for batch in source.blocks(BLOCK):
         place[batch.index] = batch.y
         weight[batch.index] = batch.weight
-    return Tokens(place, _unless_ones(weight))
+    return place, _unless_ones(weight)
 
 
 def _unless_ones(weight: Array | None) -> Array:
@@ -100,7 +94,7 @@ class TokensCompute(Compute):
         return read_tokens(self._source)
 
     @cached_property
-    def _entries(self) -> Any:
+    def _entries(self) -> Entries:
         from swiftem.topics.compute.tokens_kernels import Entries
 
         if type(self._source) is CountSource:
@@ -183,31 +177,22 @@ class TokensSnapshot(NamedTuple):
     documents: Array
     words: Array
     totals: Array
-    rates: Array
+    scale: float
     before: Before | None
 
 
 class TokensLoop(CompiledLoop):
-    r"""Statistics as p·B + scale·u, by documents and by words: :mod:`swiftem.topics.compute.tokens_kernels`.
+    r"""Statistics as λ·C + scale·u, by documents and by words: :mod:`swiftem.topics.compute.tokens_kernels`.
 
     Compiled code needs θ = θ̄(s). That holds after every accepted step. Before the first one, and if a run
     continues from arrays that this loop did not make, iterations are done one by one as in Algorithm 1.
 
     Later iterations do not depend on the ends of stretches or on records.
-
-    Attributes
-    ----------
-    parts : int
-        Number of contiguous arrays per document and word: u, B, and the anchor's θ; or u alone.
-    documents, words, totals, rates
-        See the kernels.
     """
 
     MOST = 1 << 14  # more gain nothing, and the arrays of a stretch then stay in the cache
 
     def __init__(self, task: Task, update: Update) -> None:
-        from swiftem.topics.compute import tokens_kernels
-
         if is_unrolled(task.source):
             compute = task.compute
             known = compute.tokens if isinstance(compute, TokensCompute) else read_tokens(task.source)
@@ -217,16 +202,11 @@ class TokensLoop(CompiledLoop):
             samples = Samples(NONE, NONE, task.source, task.source.is_weighted, np.uint32, 1 << 16)
         super().__init__(task, update, samples)
         self.model: BoundPLSA = task.model  # type: ignore[assignment]
-        self._kernels: Any = tokens_kernels
-        b, n_topics = task.method.batch_size, self.model.model.n_topics
+        n_topics = self.model.model.n_topics
         sizes = (self.model.n_documents, self.model.n_words)
-        is_one = isinstance(task.gamma, constant) and task.gamma.g == 1.0
-        is_single = is_one if update.renewed_by == "drawn" else update.reference == "none"
-        self.parts = 1 if is_single else 3 if update.reference == "anchor" else 2
-        self.documents, self.words = (np.zeros((size, self.parts, n_topics)) for size in sizes)
-        self.totals, self._norm = np.empty((2, n_topics)), np.empty(n_topics)
-        self._work = np.empty((2 * b + 1, n_topics))
-        self.rates = np.array([1.0, 1.0, 1.0, update.correction])
+        parts = {"none": 1, "anchor": 3}.get(update.reference, 2)
+        self.documents, self.words = (np.zeros((size, parts, n_topics)) for size in sizes)
+        self.totals, self.scale_of_u = np.empty((2, n_topics)), 1.0
         self._before: Before | None = None
         if self._follows:
             by_document, by_word = (np.empty((size, 1, n_topics)) for size in sizes)
@@ -234,36 +214,33 @@ class TokensLoop(CompiledLoop):
         self._stored: Array | None = None  # the statistics in ``now`` that the arrays above represent
         self._held = False
 
+    @property
+    def _correction(self) -> float | None:
+        """λ, or None if there is no centre."""
+        return None if self.update.reference == "none" else self.update.correction
+
     def load_theta(self, now: Current) -> None:
         """Write the tables from :attr:`s` and the centre, if θ = θ̄(s)."""
-        p, split = self._weight_of_centre(now.k), [self.model.unpack(part) for part in (self.s, self.centre)]
+        split = [self.model.unpack(part) for part in (self.s, self.centre)]
         for number, table in enumerate((self.documents, self.words)):
             s, centre = (values[number].T if number else values[number] for values in split)
             table[:, 0] = s
-            if self.parts > 1:
-                table[:, 0] -= centre * p
+            if self._correction is not None:
+                table[:, 0] -= centre * self._correction
                 table[:, 1] = centre
-        self.rates[:3] = 1.0, p, 1.0
+        self.scale_of_u = 1.0
         self._add_up()
         if self._uses_anchor:
             self._anchor_theta = now.state.anchor
             self.prepared(self._anchor_theta)
         self._stored, self._held = now.s, True
 
-    def _weight_of_centre(self, k: int) -> float:
-        """Return p before iteration k, with c = 1: the one that steps like the last one preserve, if any."""
-        correction = self.update.correction
-        if not self._follows or correction == 1.0:
-            return correction
-        return float(self._kernels.lasting(step_sizes(self.task.gamma, k - 1, k)[0], correction))
-
     def prepared(self, theta: PLSATheta) -> None:
         """Write the anchor's θ next to the statistics, or as that of the previous iteration."""
         if self._before is None:
-            self.documents[:, 2] = theta.doc_topic
-            self.words[:, 2] = (theta.topic_word * theta.topic_scale[:, None]).T
+            self.documents[:, 2], self.words[:, 2] = _working(theta)
         else:
-            self._before.documents[:, 0], self._before.words[:, 0] = theta.doc_topic, theta.topic_word.T
+            self._before.documents[:, 0], self._before.words[:, 0] = _reported(theta)
             self._before.norm[:], self._before.prior[:] = theta.topic_scale, 0.0
 
     def theta_of(self, s: Array) -> PLSATheta:
@@ -286,9 +263,6 @@ class TokensLoop(CompiledLoop):
             self._add_up()
         reached = super().stretch(now, min(stop, (now.k // RENEW_TOTALS + 1) * RENEW_TOTALS))
         self._accepted += 1  # rejected steps change the form of the statistics, too
-        if self.undone and self.parts == 1:  # the next step is rejected, which the loop cannot do
-            self.store(now)
-            self._held = False
         return reached
 
     def _renew(self, now: Current) -> None:
@@ -297,39 +271,34 @@ class TokensLoop(CompiledLoop):
         super().load(now)
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
-        """Run the kernel of the method's reference."""
-        kernels, update, model = self._kernels, self.update, self.model.model
+        """Run the compiled iterations."""
+        from swiftem.topics.compute.tokens_kernels import Tables, WeightedTokens, iterate
+
         b, own = self.task.method.batch_size, drawn.weight[:0] if self.is_divided else drawn.weight
-        n, total_weight = self.task.source.n, self.task.source.total_weight
-        mean = 1.0 / b if self.is_divided else n / (total_weight * b)
-        tokens = kernels.WeightedTokens(drawn.y, drawn.weight, own, mean, 1.0 / total_weight)
-        tables = kernels.Tables(self.documents, self.words, self.totals, self._norm)
-        prior = kernels.Prior(model.alpha, model.beta, model.beta * self.model.n_words)
-        order, p = drawn.index[0].ravel(), None if self.parts == 1 else float(self.rates[1])
-        given = (tokens, steps, order, tables, self.rates, prior, self._work)
-        if self._follows:
-            done, rejected = kernels.batches_previous(*given, self._before)
-        elif update.renewed_by == "other":
-            run = kernels.one_token_memory if b == 1 else kernels.batches_memory
-            done, rejected = run(*given, drawn.index[1].ravel(), drawn.memory)
-        elif update.renewed_by == "drawn" and p is None and b == 1:
-            done, rejected = kernels.one_token_drawn(tokens, order, *given[3:], drawn.memory)
-        elif update.renewed_by == "drawn":
-            done, rejected = kernels.batches_drawn(*given, drawn.memory, p)
-        elif b > 1:
-            done, rejected = kernels.batches(*given, p)
-        else:
-            run = kernels.one_token if p is None else kernels.one_token_anchor
-            done, rejected = run(*given)
-        self.undone = len(steps) - done
+        tokens = WeightedTokens(drawn.y, drawn.weight, own, self.scale / b, self.share)
+        model, n_topics = self.model.model, self.totals.shape[1]
+        prior = (model.alpha, model.beta, model.beta * self.model.n_words)
+        tables = Tables(self.documents, self.words, self.totals, np.empty(n_topics), prior)
+        order = drawn.index[0] if len(drawn.index) == 1 else np.concatenate(drawn.index, axis=1)
+        self.scale_of_u, rejected = iterate(
+            tokens,
+            steps,
+            order.ravel(),
+            tables,
+            self.scale_of_u,
+            self._correction,
+            np.empty((2 * b + 1, n_topics)),
+            drawn.memory,
+            self._before,
+        )
         return rejected, 1
 
     def store(self, now: Current) -> None:
         """Put s, θ and the method's state into ``now``."""
         if self._held and self._is_begun:
-            self.s = flat(*self._statistics())
+            self.s = self._statistics()
             if self.update.centre in ("memory", "proxy"):
-                self.centre = flat(*self._centre())
+                self.centre = flat(self.documents[:, 1], self.words[:, 1])
             if self._before is not None:
                 self.before = flat(self._before.documents[:, 0], self._before.words[:, 0])
             super().store(now)
@@ -341,15 +310,15 @@ class TokensLoop(CompiledLoop):
         if not self._held:
             return None
         before = self._before if self._anchor_is_m_step else None
-        return deepcopy(TokensSnapshot(self.documents, self.words, self.totals, self.rates, before))
+        return deepcopy(TokensSnapshot(self.documents, self.words, self.totals, self.scale_of_u, before))
 
-    def restore(self, snapshot: Any, now: Current) -> None:
+    def restore(self, snapshot: object, now: Current) -> None:
         """Restore a snapshot of such a loop, if it belongs to ``now``."""
-        if not isinstance(snapshot, TokensSnapshot) or snapshot.rates[3] != self.rates[3]:
+        if not isinstance(snapshot, TokensSnapshot):
             return
         if snapshot.documents.shape != self.documents.shape or snapshot.words.shape != self.words.shape:
             return
-        self.documents[:], self.words[:], self.totals[:], self.rates[:], before = snapshot
+        self.documents[:], self.words[:], self.totals[:], self.scale_of_u, before = snapshot
         if self._before is not None and before is not None:
             for part, values in zip(self._before, before, strict=True):
                 part[:] = values
@@ -358,36 +327,31 @@ class TokensLoop(CompiledLoop):
 
     def _belongs(self, now: Current, before: Before | None) -> bool:
         """Return whether the tables represent ``now``: it may have been combined from several results."""
-        s, rounding = flat(*self._statistics()), 1e-14 * np.abs(now.s).max()  # p·C + (s − p·C) is nearly s
-        if not now.is_m_step or not np.allclose(s, now.s, rtol=0.0, atol=rounding):
+        rounding = 1e-14 * np.abs(now.s).max()  # λ·C + (s − λ·C) is nearly s
+        if not now.is_m_step or not np.allclose(self._statistics(), now.s, rtol=0.0, atol=rounding):
             return False
-        if self.update.centre != "zero" and not np.array_equal(flat(*self._centre()), now.state.centre):
-            return False
+        if self._correction is not None:
+            centre = flat(self.documents[:, 1], self.words[:, 1])
+            if not np.array_equal(centre, now.state.centre):
+                return False
         if before is None:
             return True
         statistics = flat(before.documents[:, 0], before.words[:, 0])
         return now.before is not None and np.array_equal(statistics, now.before)
 
-    def _statistics(self) -> tuple[Array, Array]:
-        """Return s by documents (D, K) and by words (V, K)."""
-        scale, p = self.rates[:2]
-        if self.parts == 1:
-            return scale * self.documents[:, 0], scale * self.words[:, 0]
-        by_document, by_word = (
-            p * table[:, 1] + scale * table[:, 0] for table in (self.documents, self.words)
-        )
-        return by_document, by_word
-
-    def _centre(self) -> tuple[Array, Array]:
-        """Return C likewise; if there is one table, it is s."""
-        if self.parts == 1:
-            return self._statistics()
-        return self.rates[2] * self.documents[:, 1], self.rates[2] * self.words[:, 1]
+    def _statistics(self) -> Array:
+        """Return s."""
+        tables = (self.documents, self.words)
+        if self._correction is None:
+            return flat(*(self.scale_of_u * table[:, 0] for table in tables))
+        return flat(*(self._correction * table[:, 1] + self.scale_of_u * table[:, 0] for table in tables))
 
     def _add_up(self) -> None:
         """Compute the totals Σ_v s_kv and λ Σ_v C_kv."""
-        self.totals[0] = self._statistics()[1].sum(axis=0)
-        self.totals[1] = self.rates[3] * self._centre()[1].sum(axis=0) if self.parts > 1 else 0.0
+        self.totals[0] = self.model.unpack(self._statistics()).topic_word.sum(axis=1)
+        self.totals[1] = 0.0
+        if self._correction is not None:
+            self.totals[1] = self._correction * self.words[:, 1].sum(axis=0)
 
 
 def flat(by_document: Array, by_word: Array) -> Array:
@@ -402,5 +366,5 @@ def is_served(update: Update) -> bool:
     (True, False)
     """
     if update.centre == "proxy":
-        return update.correction > 0.0
+        return update.correction == 1.0
     return update.reference != "memory" or update.renewed_by != "none"

@@ -3,84 +3,50 @@ r"""pLSA by tokens: stretches of iterations, O(b·K) each, whatever D and V, and
 A method declares S = λC + Δ with Δ = mean_I(s̄_i(θ) − λ·ref_i), which changes only the rows of the drawn
 tokens; s ← s + γ(S − s) changes all. Therefore statistics and centre are stored as
 
-    s = p·B + scale·u,    C = c·B,
+    s = λ·C + scale·u,
 
-with tables B and u, and three numbers. An iteration is, with c' = ρc,
+with tables C and u, or u alone if there is no centre. An iteration is
 
-    p ← (1−γ)p + γλc,    scale ← (1−γ)·scale,    u ← u + γΔ / scale,
+    scale ← (1−γ)·scale,    u ← u + γΔ / scale,
 
-and if the centre changes by δ, B ← B + δ/c' and u ← u − p·δ / (c'·scale), so that s stays. It changes by:
+and if the centre changes by δ, C ← C + δ and u ← u − λδ / scale, so that s stays. It changes by:
 
-- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens, and ρ = 1. p = λ is constant.
+- memory: δ = (1/n) Σ_J (s̄_j(θ) − ref_j) of the second stream's tokens.
 - renewed by the drawn: S = C + δ. That is Δ = δ, λ = 1, and the centre follows.
-- anchor: nothing, between two full passes; ρ = 1 and p = λ.
-- previous: C ← S = λC + Δ, that is ρ = λ and δ = Δ. With λ = 1, p = c = 1 are constant. With λ < 1 a loop
-  begins with the p/c that lasts, γλ / (λ − 1 + γ). If λ < 1 − γ, any deviation from it grows: rounding is
-  therefore corrected at once, but a varying γ lets p/c grow, and with it the cancellation in p·B + scale·u.
-  Beyond ``FAR``, or if c is nearly zero, the tables are rewritten: B ← cB and u ← u + (p − p'c)·B / scale,
-  with the p' that lasts and c = 1.
+- anchor: nothing, between two full passes.
+- previous: C ← S = C + Δ, with λ = 1, and the centre follows.
 
-With γ = 1 the scale vanishes, and u is set to zero, once for all consecutive steps of one.
-
-Two forms need one table: without a centre s = scale·u, and if S = C and always γ = 1, s = C.
+With γ = 1 the scale vanishes, and u is set to zero. Where the centre follows it then stays zero, which saves
+writing it in consecutive steps of one.
 
 The M-step, equation (mstep_plsa), is evaluated only for the next tokens:
 r_k ∝ (max(s_dk, 0) + α') · (max(s_kv, 0) + β') / (Σ_v s_kv + β'V).
-
-A step whose Σ_v s_kv + β'V is not positive for every topic is rejected before anything is written. Most steps
-of one token are too small for that: ``low`` is a lower bound of the K numbers, from which each step subtracts
-the most that its token can take away. The K numbers are checked only if nothing would be left.
-
-Loops get the samples (:class:`WeightedTokens`), γ of each iteration (T,), the drawn tokens' indices (T·b,),
-:class:`Tables`, ``rates`` (:data:`SCALE` and the following), :class:`Prior`, and ``work`` (2b + 1, K),
-temporary numbers. They return how many iterations were done, and how many of their steps were rejected.
+A step whose Σ_v s_kv + β'V is not positive for every topic is rejected.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper, inlined, kernel
 from swiftem.kernels.vector import prefetch, prefetch_row
 
-__all__ = [
-    "Entries",
-    "Prior",
-    "Tables",
-    "WeightedTokens",
-    "batches",
-    "batches_drawn",
-    "batches_memory",
-    "batches_previous",
-    "full_pass",
-    "lasting",
-    "log_likelihood",
-    "one_token",
-    "one_token_anchor",
-    "one_token_drawn",
-    "one_token_memory",
-]
+__all__ = ["Entries", "Tables", "WeightedTokens", "full_pass", "iterate", "log_likelihood"]
 
-U, B, ANCHOR = range(3)
-"""Parts of a row of a table: u, B, and the anchor's θ (of words: times topic_scale)."""
-SCALE, P, C, CORRECTION = range(4)
-"""Numbers in ``rates``: scale, p, c and λ."""
+U, CENTRE, ANCHOR = range(3)
+"""Parts of a row of a table: u, C, and the anchor's θ (of words: times topic_scale)."""
 SMALLEST = 1e-250
 """Below this sum of joint probabilities the document's row is rescaled first: it may be nearly zero."""
 LEAST_SCALE = 1e-100
 """Below this the scale is folded into u, long before either of them underflows or overflows."""
 AHEAD = 6
-"""Number of iterations by which a token's rows are prefetched."""
-FAR = 1e3
-"""Larger p/c cost more digits than rounding."""
-NEAR = 1e-14
-"""A p/c within this relative distance of the one that lasts is that one: rounding must not accumulate."""
-SLACK = 1e-6
-"""Relative margin over what the token can take away: rounding is far less."""
+"""Number of tokens by which rows are prefetched."""
 FLUSH = 1e-100
 """Smaller responsibilities of full passes are zero: products with subnormal numbers are slow."""
 
@@ -100,9 +66,9 @@ class WeightedTokens(NamedTuple):
         are drawn in proportion to weights, and 1 / W.
     """
 
-    place: Any
-    weight: Any
-    own: Any
+    place: NDArray[np.uint32]
+    weight: Array
+    own: Array
     mean: float
     share: float
 
@@ -113,25 +79,20 @@ class Tables(NamedTuple):
     Attributes
     ----------
     documents, words : ndarray, shapes (D, parts, K) and (V, parts, K)
-        u alone, or u and B, or these and the anchor's θ: a token needs one place in memory for each.
+        u alone, or u and C, or these and the anchor's θ: a token needs one place in memory for each.
     totals : ndarray, shape (2, K)
         Σ_v s_kv and λ Σ_v C_kv.
     norm : ndarray, shape (K,)
         1 / (Σ_v s_kv + β'V).
+    prior : tuple of float
+        α', β' and β'V.
     """
 
-    documents: Any
-    words: Any
-    totals: Any
-    norm: Any
-
-
-class Prior(NamedTuple):
-    """α', β', and β'V."""
-
-    document: float
-    word: float
-    total: float
+    documents: Array
+    words: Array
+    totals: Array
+    norm: Array
+    prior: tuple[float, float, float]
 
 
 @inlined
@@ -141,61 +102,33 @@ def weighted(weight, i, factor):
 
 
 @inlined
-def read_ahead(t, order, tokens, tables):
+def read_ahead(t, order, place, documents, words, memory):
     """Prefetch for tokens drawn after ``order[t]``: first their indices, later their rows.
 
     Without it a random token waits for memory three times as long as it computes, at 10^5 documents.
     """
     last = order.shape[0] - 1
-    prefetch(tokens.place, order[min(t + 2 * AHEAD, last)], 0)
+    prefetch(place, order[min(t + 2 * AHEAD, last)], 0)
     i = order[min(t + AHEAD, last)]
-    prefetch_row(tables.documents, tokens.place[i, 0])
-    prefetch_row(tables.words, tokens.place[i, 1])
+    prefetch_row(documents, place[i, 0])
+    prefetch_row(words, place[i, 1])
+    if memory is not None:
+        prefetch_row(memory, i)
 
 
 @inlined
-def read_memory_ahead(t, order, memory):
-    """Prefetch the memory of a token that is drawn some time after ``order[t]``."""
-    prefetch_row(memory, order[min(t + AHEAD, order.shape[0] - 1)])
-
-
-@inlined
-def statistic(table, row, k, scale, p):
-    """Return s of topic k: scale · u, or p · B + scale · u."""
-    if p is None:
+def statistic(table, row, k, scale, correction):
+    """Return s of topic k."""
+    if correction is None:
         return scale * table[row, U, k]
-    return p * table[row, B, k] + scale * table[row, U, k]
+    return correction * table[row, CENTRE, k] + scale * table[row, U, k]
 
 
 @inlined
-def entry(table, row, k, scale, p, prior):
+def entry(table, row, k, scale, correction, prior):
     """Return the working entry max(s, 0) + prior of topic k."""
-    s = statistic(table, row, k, scale, p)
+    s = statistic(table, row, k, scale, correction)
     return (s if s > 0.0 else 0.0) + prior
-
-
-@inlined
-def product(tables, d, v, k, scale, p, prior):
-    """Return the token's joint probability with topic k, up to a factor (condexp_plsa)."""
-    of_document = entry(tables.documents, d, k, scale, p, prior.document)
-    return of_document * entry(tables.words, v, k, scale, p, prior.word) * tables.norm[k]
-
-
-@helper
-def careful(tables, d, v, scale, p, prior, work, row):
-    """Do what :func:`joint` does for tokens of probability near zero.
-
-    As in θ̄: a document whose row is zero has uniform topics; if a token's probability is still zero, its
-    responsibilities are uniform.
-    """
-    largest, total = 0.0, 0.0
-    for k in range(work.shape[1]):
-        largest = max(largest, entry(tables.documents, d, k, scale, p, prior.document))
-    for k in range(work.shape[1]):
-        share = entry(tables.documents, d, k, scale, p, prior.document) / largest if largest > 0.0 else 1.0
-        work[row, k] = share * entry(tables.words, v, k, scale, p, prior.word) * tables.norm[k]
-        total += work[row, k]
-    return uniform(work, row, total)
 
 
 @inlined
@@ -209,34 +142,41 @@ def uniform(work, row, total):
 
 
 @inlined
-def joint(tables, d, v, scale, p, prior, work, row):
-    """Write the token's joint probabilities into a row of ``work``; return their sum."""
+def joint(documents, d, words, v, norm, prior, scale, correction, work, row):
+    """Write a token's joint probabilities (condexp_plsa) into a row of ``work``; return their sum."""
     total = 0.0
     for k in range(work.shape[1]):
-        work[row, k] = product(tables, d, v, k, scale, p, prior)
+        of_document = entry(documents, d, k, scale, correction, prior[0])
+        work[row, k] = of_document * entry(words, v, k, scale, correction, prior[1]) * norm[k]
         total += work[row, k]
-    if not total > SMALLEST:
-        total = careful(tables, d, v, scale, p, prior, work, row)
     return total
 
 
-@inlined
-def norms(totals, prior, norm):
-    """Write 1 / (Σ_v s_kv + β'V) into ``norm`` (K,), and return the minimum of Σ_v s_kv + β'V."""
-    low = np.inf
-    for k in range(norm.shape[0]):
-        low = min(low, totals[0, k] + prior.total)
-        norm[k] = 1.0 / (totals[0, k] + prior.total)
-    return low
+@helper
+def careful(documents, d, words, v, norm, prior, scale, correction, work, row):
+    """Do what :func:`joint` does for tokens of probability near zero.
+
+    As in θ̄: a document whose row is zero has uniform topics; if a token's probability is still zero, its
+    responsibilities are uniform.
+    """
+    largest, total = 0.0, 0.0
+    for k in range(work.shape[1]):
+        largest = max(largest, entry(documents, d, k, scale, correction, prior[0]))
+    for k in range(work.shape[1]):
+        share = entry(documents, d, k, scale, correction, prior[0]) / largest if largest > 0.0 else 1.0
+        work[row, k] = share * entry(words, v, k, scale, correction, prior[1]) * norm[k]
+        total += work[row, k]
+    return uniform(work, row, total)
 
 
 @inlined
-def smallest_of(totals, prior):
-    """Return the minimum of λ Σ_v C_kv + β'V."""
-    low = np.inf
-    for k in range(totals.shape[1]):
-        low = min(low, totals[1, k])
-    return low + prior.total
+def joint_at_anchor(documents, d, words, v, work, row):
+    """Write the joint probabilities at the anchor into a row of ``work``; return their sum."""
+    total = 0.0
+    for k in range(work.shape[1]):
+        work[row, k] = documents[d, ANCHOR, k] * words[v, ANCHOR, k]
+        total += work[row, k]
+    return uniform(work, row, total)
 
 
 @helper
@@ -248,130 +188,6 @@ def fold(table, factor):
 
 
 @inlined
-def shrink(tables, scale, keep):
-    """Return the scale times ``keep``, 1 after it was folded into u."""
-    scale *= keep
-    if scale < LEAST_SCALE:
-        fold(tables.documents, scale)
-        fold(tables.words, scale)
-        scale = 1.0
-    return scale
-
-
-@inlined
-def add(tables, d, v, part, k, change):
-    """Add a change of topic k to a part of a token's rows."""
-    tables.documents[d, part, k] += change
-    tables.words[v, part, k] += change
-
-
-@helper
-def least(totals, gamma, work, factor, other, row, other_factor, prior):
-    """Return the minimum of Σ_v s_kv + β'V after a step to centre + (factor·work[0] − ...·other[row]) / γ."""
-    low = np.inf
-    for k in range(work.shape[1]):
-        change = factor * work[0, k] - other_factor * other[row, k]
-        low = min(low, totals[0, k] + (gamma * (totals[1, k] - totals[0, k]) + change) + prior.total)
-    return low
-
-
-@kernel
-def one_token(tokens, steps, order, tables, rates, prior, work):
-    """Do iterations without a reference (sem), one token each."""
-    totals, norm, scale, rejected = tables.totals, tables.norm, rates[SCALE], 0
-    low = norms(totals, prior, norm)
-    for t in range(order.shape[0]):
-        read_ahead(t, order, tokens, tables)
-        i, gamma = order[t], steps[t]
-        keep, d, v = 1.0 - gamma, tokens.place[i, 0], tokens.place[i, 1]
-        weight = gamma * weighted(tokens.own, i, tokens.mean)
-        factor = weight / joint(tables, d, v, scale, None, prior, work, 0)
-        # A token takes nothing away: only γ = 1, or an empty topic, brings a total to zero.
-        bound = keep * low
-        if not bound > SMALLEST:
-            bound = least(totals, gamma, work, factor, work, 0, 0.0, prior)
-            if not bound > 0.0:
-                rejected += 1
-                continue
-        low, scale = bound, shrink(tables, scale, keep)
-        inverse = 1.0 / scale
-        for k in range(work.shape[1]):
-            change = factor * work[0, k]
-            totals[0, k] = keep * totals[0, k] + change
-            norm[k] = 1.0 / (totals[0, k] + prior.total)
-            add(tables, d, v, U, k, change * inverse)
-    rates[SCALE] = scale
-    return order.shape[0], rejected
-
-
-@kernel
-def one_token_anchor(tokens, steps, order, tables, rates, prior, work):
-    """Do iterations whose reference is the anchor (sem-vr), one token each."""
-    totals, norm, rejected = tables.totals, tables.norm, 0
-    scale, p, correction = rates[SCALE], rates[P], rates[CORRECTION]
-    low, low_centre = norms(totals, prior, norm), smallest_of(totals, prior)
-    for t in range(order.shape[0]):
-        read_ahead(t, order, tokens, tables)
-        i, gamma = order[t], steps[t]
-        keep, d, v = 1.0 - gamma, tokens.place[i, 0], tokens.place[i, 1]
-        total = total_anchor = 0.0
-        for k in range(work.shape[1]):  # one loop for both E-steps: neither waits for the other's sum
-            work[0, k] = product(tables, d, v, k, scale, p, prior)
-            total += work[0, k]
-            work[1, k] = tables.documents[d, ANCHOR, k] * tables.words[v, ANCHOR, k]
-            total_anchor += work[1, k]
-        if not total > SMALLEST:
-            total = careful(tables, d, v, scale, p, prior, work, 0)
-        weight = gamma * weighted(tokens.own, i, tokens.mean)
-        factor, taken = weight / total, correction * weight / uniform(work, 1, total_anchor)
-        bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
-        if not bound > SMALLEST:
-            low_centre = smallest_of(totals, prior)
-            bound = least(totals, gamma, work, factor, work, 1, taken, prior)
-            if not bound > 0.0:
-                rejected += 1
-                continue
-        low, scale = bound, shrink(tables, scale, keep)
-        inverse = 1.0 / scale
-        for k in range(work.shape[1]):
-            change = factor * work[0, k] - taken * work[1, k]
-            totals[0, k] += gamma * (totals[1, k] - totals[0, k]) + change
-            norm[k] = 1.0 / (totals[0, k] + prior.total)
-            add(tables, d, v, U, k, change * inverse)
-    rates[SCALE] = scale
-    return order.shape[0], rejected
-
-
-@kernel
-def one_token_drawn(tokens, order, tables, rates, prior, work, memory):
-    """Do iterations whose centre is renewed by the drawn tokens (iem) with γ = 1: s = C, in one table.
-
-    They end before a step that would be rejected.
-    """
-    totals, norm, scale = tables.totals, tables.norm, rates[SCALE]
-    low = norms(totals, prior, norm)
-    for t in range(order.shape[0]):
-        read_ahead(t, order, tokens, tables)
-        read_memory_ahead(t, order, memory)
-        i = order[t]
-        d, v = tokens.place[i, 0], tokens.place[i, 1]
-        factor = 1.0 / joint(tables, d, v, scale, None, prior, work, 0)
-        share = weighted(tokens.weight, i, tokens.share)
-        bound = low - share * (1.0 + SLACK)
-        if not bound > SMALLEST:
-            bound = least(totals, 0.0, work, share * factor, memory, i, share, prior)
-            if not bound > 0.0:
-                return t, 0
-        low = bound
-        for k in range(work.shape[1]):
-            change = renewed(memory, i, k, factor * work[0, k], share)
-            totals[0, k] += change
-            norm[k] = 1.0 / (totals[0, k] + prior.total)
-            add(tables, d, v, U, k, change)
-    return order.shape[0], 0
-
-
-@inlined
 def renewed(memory, i, k, value, share):
     """Write a responsibility of token i to the memory; return its change there, which may round it."""
     old = np.float64(memory[i, k])
@@ -379,353 +195,150 @@ def renewed(memory, i, k, value, share):
     return share * (memory[i, k] - old)
 
 
-@kernel
-def one_token_memory(tokens, steps, order, tables, rates, prior, work, other, memory):
-    """Do iterations whose reference is the memory, renewed by others (fiem), one token and one other each.
-
-    Δ_i is computed before the row of the memory is written, also if i and j coincide.
-    """
-    totals, norm, rejected = tables.totals, tables.norm, 0
-    scale, p, correction = rates[SCALE], rates[P], rates[CORRECTION]
-    low, low_centre = norms(totals, prior, norm), smallest_of(totals, prior)
-    for t in range(order.shape[0]):
-        read_ahead(t, order, tokens, tables)
-        read_memory_ahead(t, order, memory)
-        read_ahead(t, other, tokens, tables)
-        read_memory_ahead(t, other, memory)
-        i, j, gamma = order[t], other[t], steps[t]
-        keep, d, v = 1.0 - gamma, tokens.place[i, 0], tokens.place[i, 1]
-        d_j, v_j = tokens.place[j, 0], tokens.place[j, 1]
-        total = total_j = 0.0
-        for k in range(work.shape[1]):  # one loop for both E-steps: neither waits for the other's sum
-            work[0, k] = product(tables, d, v, k, scale, p, prior)
-            total += work[0, k]
-            work[1, k] = product(tables, d_j, v_j, k, scale, p, prior)
-            total_j += work[1, k]
-        if not total > SMALLEST:
-            total = careful(tables, d, v, scale, p, prior, work, 0)
-        if not total_j > SMALLEST:
-            total_j = careful(tables, d_j, v_j, scale, p, prior, work, 1)
-        weight = gamma * weighted(tokens.own, i, tokens.mean)
-        factor, taken = weight / total, correction * weight
-        share, factor_j = weighted(tokens.weight, j, tokens.share), 1.0 / total_j
-        bound = keep * low + gamma * low_centre - weight * (1.0 + SLACK)
-        if not bound > SMALLEST:
-            low_centre = smallest_of(totals, prior)
-            bound = least(totals, gamma, work, factor, memory, i, taken, prior)
-            if not bound > 0.0:
-                rejected += 1
-                bound = low
-                keep, gamma, factor, taken = 1.0, 0.0, 0.0, 0.0  # s stays; the change by j is the same
-        low, scale = bound, shrink(tables, scale, keep)
-        low_centre -= share * (1.0 + SLACK)
-        inverse = 1.0 / scale
-        for k in range(work.shape[1]):
-            change = factor * work[0, k] - taken * memory[i, k]
-            totals[0, k] += gamma * (totals[1, k] - totals[0, k]) + change
-            norm[k] = 1.0 / (totals[0, k] + prior.total)
-            add(tables, d, v, U, k, change * inverse)
-            drift = renewed(memory, j, k, factor_j * work[1, k], share)
-            totals[1, k] += correction * drift
-            add(tables, d_j, v_j, B, k, drift)
-            add(tables, d_j, v_j, U, k, -(p * inverse) * drift)
-    rates[SCALE] = scale
-    return order.shape[0], rejected
-
-
-@inlined
-def propose(totals, gamma, work):
-    """Write Σ_v s_kv after a step to the centre into the last row of ``work``."""
-    for k in range(work.shape[1]):
-        work[-1, k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
-
-
-@inlined
-def is_inside(work, prior):
-    """Return whether the proposed totals are positive."""
-    low = np.inf
-    for k in range(work.shape[1]):
-        low = min(low, work[-1, k])
-    return low + prior.total > 0.0
-
-
-@inlined
-def accept(tables, prior, work):
-    """Take the proposed totals."""
-    for k in range(work.shape[1]):
-        tables.totals[0, k] = work[-1, k]
-        tables.norm[k] = 1.0 / (work[-1, k] + prior.total)
-
-
-@inlined
-def add_row(tables, tokens, i, part, factor, work, row):
-    """Add ``factor`` times a row of ``work`` to a part of the rows of token i."""
-    d, v = tokens.place[i, 0], tokens.place[i, 1]
-    for k in range(work.shape[1]):
-        add(tables, d, v, part, k, factor * work[row, k])
-
-
-@kernel
-def batches(tokens, steps, order, tables, rates, prior, work, p):
-    """Do iterations without a reference (sem; ``p`` is None), or whose reference is the anchor (sem-vr).
-
-    All E-steps of an iteration use the same θ: nothing that they read is written before the last one.
-    """
-    b, scale, correction, rejected = order.shape[0] // steps.shape[0], rates[SCALE], rates[CORRECTION], 0
-    norms(tables.totals, prior, tables.norm)
-    for t in range(steps.shape[0]):
-        gamma, keep = steps[t], 1.0 - steps[t]
-        if p is None:
-            for k in range(work.shape[1]):
-                work[-1, k] = keep * tables.totals[0, k]
-        else:
-            propose(tables.totals, gamma, work)
-        for q in range(b):
-            read_ahead(t * b + q, order, tokens, tables)
-            i = order[t * b + q]
-            d, v = tokens.place[i, 0], tokens.place[i, 1]
-            weight = gamma * weighted(tokens.own, i, tokens.mean)
-            factor, taken = weight / joint(tables, d, v, scale, p, prior, work, q), 0.0
-            if p is not None:
-                taken = correction * weight / joint_at_anchor(tables, d, v, work, b + q)
-            for k in range(work.shape[1]):
-                work[q, k] *= factor
-                if p is not None:
-                    work[q, k] -= taken * work[b + q, k]
-                work[-1, k] += work[q, k]
-        if not is_inside(work, prior):
-            rejected += 1
-            continue
-        scale = shrink(tables, scale, keep)
-        for q in range(b):
-            add_row(tables, tokens, order[t * b + q], U, 1.0 / scale, work, q)
-        accept(tables, prior, work)
-    rates[SCALE] = scale
-    return steps.shape[0], rejected
-
-
-@inlined
-def joint_at_anchor(tables, d, v, work, row):
-    """Write the joint probabilities at the anchor into a row of ``work``; return their sum."""
-    total = 0.0
-    for k in range(work.shape[1]):
-        work[row, k] = tables.documents[d, ANCHOR, k] * tables.words[v, ANCHOR, k]
-        total += work[row, k]
-    return uniform(work, row, total)
-
-
-@kernel
-def batches_drawn(tokens, steps, order, tables, rates, prior, work, memory, p):
-    """Do iterations whose centre is renewed by the drawn tokens (iem); ``p`` is None if s = C and γ = 1.
-
-    A token that is drawn twice finds its new row the second time: its change is zero. If s = C, they end
-    before a step that would be rejected.
-    """
-    b, scale, rejected = order.shape[0] // steps.shape[0], rates[SCALE], 0
-    norms(tables.totals, prior, tables.norm)
-    for t in range(steps.shape[0]):
-        gamma, keep = (1.0, 1.0) if p is None else (steps[t], 1.0 - steps[t])
-        propose(tables.totals, 0.0 if p is None else gamma, work)
-        for q in range(b):
-            read_ahead(t * b + q, order, tokens, tables)
-            read_memory_ahead(t * b + q, order, memory)
-            i = order[t * b + q]
-            factor = 1.0 / joint(tables, tokens.place[i, 0], tokens.place[i, 1], scale, p, prior, work, q)
-            share = weighted(tokens.weight, i, tokens.share)
-            for k in range(work.shape[1]):
-                work[b + q, k] = memory[i, k]
-                work[q, k] = renewed(memory, i, k, factor * work[q, k], share)
-                work[-1, k] += gamma * work[q, k]
-        accepted = is_inside(work, prior)
-        if not accepted:
-            if p is None:
-                for q in range(b - 1, -1, -1):
-                    for k in range(work.shape[1]):
-                        memory[order[t * b + q], k] = work[b + q, k]
-                return t, rejected
-            rejected += 1
-            keep, gamma = 1.0, 0.0
-        scale = shrink(tables, scale, keep)
-        inverse = 1.0 / scale
-        for q in range(b):
-            if p is None:
-                add_row(tables, tokens, order[t * b + q], U, inverse, work, q)
-            else:
-                move_centre(tables, tokens, order[t * b + q], 1.0, (gamma - 1.0) * inverse, work, q)
-        if accepted:
-            accept(tables, prior, work)
-    rates[SCALE] = scale
-    return steps.shape[0], rejected
-
-
-@inlined
-def move_centre(tables, tokens, i, factor, factor_u, work, row):
-    """Add a row of ``work``, times the factors, to B and u of token i, and to the centre's totals."""
-    d, v = tokens.place[i, 0], tokens.place[i, 1]
-    for k in range(work.shape[1]):
-        add(tables, d, v, B, k, factor * work[row, k])
-        add(tables, d, v, U, k, factor_u * work[row, k])
-        tables.totals[1, k] += work[row, k]
-
-
-@kernel
-def batches_memory(tokens, steps, order, tables, rates, prior, work, other, memory):
-    """Do iterations whose reference is the memory, renewed by others (fiem).
-
-    All Δ_i are computed before the first row of the memory is written.
-    """
-    b, rejected = order.shape[0] // steps.shape[0], 0
-    scale, p, correction = rates[SCALE], rates[P], rates[CORRECTION]
-    norms(tables.totals, prior, tables.norm)
-    for t in range(steps.shape[0]):
-        gamma = steps[t]
-        propose(tables.totals, gamma, work)
-        for q in range(b):
-            read_ahead(t * b + q, order, tokens, tables)
-            read_memory_ahead(t * b + q, order, memory)
-            i = order[t * b + q]
-            factor = 1.0 / joint(tables, tokens.place[i, 0], tokens.place[i, 1], scale, p, prior, work, q)
-            weight = gamma * weighted(tokens.own, i, tokens.mean)
-            for k in range(work.shape[1]):
-                work[q, k] = weight * (factor * work[q, k] - correction * memory[i, k])
-                work[-1, k] += work[q, k]
-        renew_others(tokens, t, b, tables, scale, p, correction, prior, work, other, memory)
-        if is_inside(work, prior):
-            scale = shrink(tables, scale, 1.0 - gamma)
-            for q in range(b):
-                add_row(tables, tokens, order[t * b + q], U, 1.0 / scale, work, q)
-            accept(tables, prior, work)
-        else:
-            rejected += 1
-        for q in range(b):
-            add_row(tables, tokens, other[t * b + q], B, 1.0, work, b + q)
-            add_row(tables, tokens, other[t * b + q], U, -(p * (1.0 / scale)), work, b + q)
-    rates[SCALE] = scale
-    return steps.shape[0], rejected
-
-
-@inlined
-def renew_others(tokens, t, b, tables, scale, p, correction, prior, work, other, memory):
-    """Renew the memory of the second stream's tokens; write the centre's changes into ``work``."""
-    for q in range(b):
-        read_ahead(t * b + q, other, tokens, tables)
-        read_memory_ahead(t * b + q, other, memory)
-        j = other[t * b + q]
-        factor = 1.0 / joint(tables, tokens.place[j, 0], tokens.place[j, 1], scale, p, prior, work, b + q)
-        share = weighted(tokens.weight, j, tokens.share)
-        for k in range(work.shape[1]):
-            work[b + q, k] = renewed(memory, j, k, factor * work[b + q, k], share)
-            tables.totals[1, k] += correction * work[b + q, k]
-
-
-def lasting(gamma: float, correction: float) -> float:
-    """Return the p/c that iterations with this γ and λ preserve, or 1 if it were large.
-
-    >>> round(lasting(0.1, 0.6), 12), lasting(0.1, 0.9), lasting(1.0, 0.6)
-    (-0.2, 1.0, 1.0)
-    """
-    gap = correction - (1.0 - gamma)
-    return gamma * correction / gap if abs(gap) > 0.1 * gamma else 1.0
-
-
-_lasting = inlined(lasting)
-
-
-@kernel
-def batches_previous(tokens, steps, order, tables, rates, prior, work, before):
-    """Do iterations whose reference is θ of the previous iteration, and whose centre is their proxy (spider).
-
-    That θ is lost once s has changed. But the next iteration's tokens are known, and are evaluated before.
-    Only the second last θ of a stretch is written out whole, into ``before``: it is the method's state, and
-    the first tokens of the next stretch need it.
-    """
-    b, rejected, is_flat = order.shape[0] // steps.shape[0], 0, False
-    scale, p, c, correction = rates[SCALE], rates[P], rates[C], rates[CORRECTION]
-    norms(tables.totals, prior, tables.norm)
-    old = Tables(before.documents, before.words, tables.totals, before.norm)
-    look_up(tokens, order, 0, old, 1.0, None, Prior(before.prior[0], before.prior[1], 0.0), work)
-    for t in range(steps.shape[0]):
-        gamma, keep = steps[t], 1.0 - steps[t]
-        propose(tables.totals, gamma, work)
-        for q in range(b):
-            read_ahead(t * b + q, order, tokens, tables)
-            i = order[t * b + q]
-            weight = weighted(tokens.own, i, tokens.mean)
-            total = joint(tables, tokens.place[i, 0], tokens.place[i, 1], scale, p, prior, work, q)
-            factor, taken = weight / total, correction * weight
-            for k in range(work.shape[1]):
-                work[q, k] = factor * work[q, k] - taken * work[b + q, k]
-                work[-1, k] += gamma * work[q, k]
-        accepted = is_inside(work, prior)
-        if not accepted:
-            rejected += 1
-            keep, gamma = 1.0, 0.0
-        if t + 1 == steps.shape[0]:
-            write_out(tables, scale, p, prior, before)
-        else:
-            look_up(tokens, order, (t + 1) * b, tables, scale, p, prior, work)
-        if not is_flat or keep > 0.0:
-            scale = shrink(tables, scale, keep)
-        is_flat = keep == 0.0  # u is zero, and the common part of S and C does not change it
-        next_c = correction * c
-        next_p = 1.0 if correction == 1.0 else keep * p + gamma * next_c
-        factor_u = (gamma - next_p / next_c) * (1.0 / scale)
-        for q in range(b):
-            move_centre(tables, tokens, order[t * b + q], 1.0 / next_c, factor_u, work, q)
-        if accepted:
-            accept(tables, prior, work)
-        if correction != 1.0:
-            p, c = damped(tables, scale, next_p, next_c, steps[t], correction)
-    rates[SCALE], rates[P], rates[C] = scale, p, c
-    return steps.shape[0], rejected
-
-
 @helper
-def look_up(tokens, order, first, tables, scale, p, prior, work):
+def look_up(tokens, order, first, tables, scale, correction, work):
     """Write the responsibilities of tokens from ``order[first]`` on into the second half of ``work``."""
+    documents, words, _, norm, prior = tables
     b = work.shape[0] // 2
     for q in range(b):
         i = order[first + q]
-        total = joint(tables, tokens.place[i, 0], tokens.place[i, 1], scale, p, prior, work, b + q)
+        d, v = tokens.place[i, 0], tokens.place[i, 1]
+        total = joint(documents, d, words, v, norm, prior, scale, correction, work, b + q)
+        if not total > SMALLEST:
+            total = careful(documents, d, words, v, norm, prior, scale, correction, work, b + q)
         for k in range(work.shape[1]):
             work[b + q, k] *= 1.0 / total
 
 
 @helper
-def write_out(tables, scale, p, prior, before):
+def write_out(tables, scale, correction, before):
     """Write θ into ``before``."""
-    for d in range(before.documents.shape[0]):
-        for k in range(before.norm.shape[0]):
-            before.documents[d, U, k] = statistic(tables.documents, d, k, scale, p)
-    for v in range(before.words.shape[0]):
-        for k in range(before.norm.shape[0]):
-            before.words[v, U, k] = statistic(tables.words, v, k, scale, p)
-    for k in range(before.norm.shape[0]):
-        before.norm[k] = tables.norm[k]
-    before.prior[0], before.prior[1] = prior.document, prior.word
+    for table, into in ((tables.documents, before.documents), (tables.words, before.words)):
+        for row in range(into.shape[0]):
+            for k in range(into.shape[2]):
+                into[row, U, k] = statistic(table, row, k, scale, correction)
+    before.norm[:] = tables.norm
+    before.prior[0], before.prior[1] = tables.prior[0], tables.prior[1]
 
 
-@helper
-def damped(tables, scale, p, c, gamma, correction):
-    """Return p and c after a step with λ < 1; rewrite the tables if p/c has become large, or c small."""
-    for k in range(tables.totals.shape[1]):
-        tables.totals[1, k] *= correction
-    wanted = _lasting(gamma, correction)
-    if abs(p) > FAR * c or c < LEAST_SCALE:
-        shift = (p - wanted * c) * (1.0 / scale)
-        rewrite(tables.documents, c, shift)
-        rewrite(tables.words, c, shift)
-        return wanted, 1.0
-    return wanted * c if abs(p - wanted * c) < NEAR * abs(p) else p, c
+@kernel
+def iterate(tokens, steps, order, tables, scale, correction, work, memory, before):
+    """Do a stretch of iterations, of the update that the arguments given declare.
 
+    All E-steps of an iteration use the same θ: what they read is written after the last one. The θ of the
+    previous iteration is lost then, but the tokens of the next one are known, and are evaluated before.
 
-@inlined
-def rewrite(table, factor, shift):
-    """Add ``shift`` times B to u, and multiply B by ``factor``."""
-    for row in range(table.shape[0]):
-        for k in range(table.shape[2]):
-            table[row, U, k] += shift * table[row, B, k]
-            table[row, B, k] *= factor
+    Parameters
+    ----------
+    tokens : WeightedTokens
+        The samples.
+    steps : ndarray, shape (T,)
+        γ of each iteration.
+    order : ndarray of int, shape (T·b,) or (T·2b,)
+        The drawn tokens of each iteration, then those of the second stream (fiem).
+    tables : Tables
+        The statistics, changed.
+    scale : float
+        Factor of u.
+    correction : float or None
+        λ; None: there is no centre (sem).
+    work : ndarray, shape (2·b + 1, K)
+        Temporary numbers: changes by the drawn tokens; by the second stream, or what they are compared with;
+        and the totals that are proposed.
+    memory : ndarray, shape (n, K), or None
+        Renewed by the second stream (fiem), or if there is none by the drawn tokens (iem).
+    before : Before or None
+        θ of the previous iteration (spider), the reference of the first one; θ before the last iteration is
+        written there. Without it and a memory, the reference is the anchor (sem-vr).
+
+    Returns
+    -------
+    scale : float
+        Factor of u.
+    rejected : int
+        Number of steps that were rejected.
+    """
+    # Attributes of tuples are read once: reading them counts references, which costs more than a token.
+    documents, words, totals, norm, prior = tables
+    place, weights, own, mean, share = tokens
+    n_topics = work.shape[1]
+    b, rows, rejected, is_zero = work.shape[0] // 2, order.shape[0] // steps.shape[0], 0, False
+    follows = before is not None or (memory is not None and rows == b)
+    for k in range(n_topics):
+        norm[k] = 1.0 / (totals[0, k] + prior[2])
+    if before is not None:
+        no_prior = (before.prior[0], before.prior[1], 0.0)
+        old = Tables(before.documents, before.words, totals, before.norm, no_prior)
+        look_up(tokens, order, 0, old, 1.0, None, work)
+    for t in range(steps.shape[0]):
+        gamma, keep = steps[t], 1.0 - steps[t]
+        for k in range(n_topics):
+            work[-1, k] = totals[0, k] + gamma * (totals[1, k] - totals[0, k])
+        for q in range(rows):
+            read_ahead(t * rows + q, order, place, documents, words, memory)
+            i = order[t * rows + q]
+            d, v = place[i, 0], place[i, 1]
+            total = joint(documents, d, words, v, norm, prior, scale, correction, work, q)
+            if not total > SMALLEST:
+                total = careful(documents, d, words, v, norm, prior, scale, correction, work, q)
+            factor = 1.0 / total
+            weight = weighted(own, i, mean)
+            if correction is None:
+                for k in range(n_topics):
+                    work[q, k] *= weight * factor
+            elif memory is None:
+                taken = correction
+                if before is None:
+                    taken /= joint_at_anchor(documents, d, words, v, work, b + q)
+                for k in range(n_topics):
+                    work[q, k] = weight * (factor * work[q, k] - taken * work[b + q, k])
+            elif follows or q >= b:
+                weight = weighted(weights, i, share)
+                for k in range(n_topics):
+                    work[q, k] = renewed(memory, i, k, factor * work[q, k], weight)
+            else:
+                for k in range(n_topics):
+                    work[q, k] = weight * (factor * work[q, k] - correction * memory[i, k])
+            if q < b:
+                for k in range(n_topics):
+                    work[-1, k] += gamma * work[q, k]
+        if before is not None:
+            if t + 1 < steps.shape[0]:
+                look_up(tokens, order, (t + 1) * b, tables, scale, correction, work)
+            else:
+                write_out(tables, scale, correction, before)
+        low = np.inf
+        for k in range(n_topics):
+            low = min(low, work[-1, k])
+        if low + prior[2] > 0.0:
+            for k in range(n_topics):
+                totals[0, k] = work[-1, k]
+                norm[k] = 1.0 / (work[-1, k] + prior[2])
+        else:
+            rejected, gamma, keep = rejected + 1, 0.0, 1.0
+        if keep > 0.0 or not is_zero:
+            scale *= keep
+            if scale < LEAST_SCALE:
+                fold(documents, scale)
+                fold(words, scale)
+                scale = 1.0
+        is_zero = follows and keep == 0.0
+        for q in range(rows):
+            i = order[t * rows + q]
+            d, v = place[i, 0], place[i, 1]
+            factor = gamma if q < b else 0.0
+            if correction is not None and (follows or q >= b):
+                factor -= correction
+                for k in range(n_topics):
+                    documents[d, CENTRE, k] += work[q, k]
+                    words[v, CENTRE, k] += work[q, k]
+                    totals[1, k] += correction * work[q, k]
+            if factor != 0.0:
+                factor *= 1.0 / scale
+                for k in range(n_topics):
+                    documents[d, U, k] += factor * work[q, k]
+                    words[v, U, k] += factor * work[q, k]
+    return scale, rejected
 
 
 class Entries(NamedTuple):
@@ -740,10 +353,10 @@ class Entries(NamedTuple):
         Entry e is tokens ``begin[e]`` to ``begin[e + 1]`` − 1; empty if it is token e.
     """
 
-    document: Any
-    word: Any
-    factor: Any
-    begin: Any
+    document: NDArray[np.uint32]
+    word: NDArray[np.uint32]
+    factor: Array
+    begin: Index
 
 
 @inlined
