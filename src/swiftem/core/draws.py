@@ -95,10 +95,10 @@ class Stream:
 
 
 class Draws:
-    """The sample indices of each iteration, from streams that ``make`` returns."""
+    """The sample indices of each iteration, one array per stream."""
 
-    def __init__(self, make: Callable[[], list[Stream]]) -> None:
-        self._make, self._streams = make, make()
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self._streams = streams
 
     def at(self, k: int) -> tuple[Index, ...]:
         """Return the indices of iteration ``k``, an array of shape (b,) per stream."""
@@ -107,10 +107,6 @@ class Draws:
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
         """Return the indices of iterations ``start`` to ``stop`` − 1, an array (., b) per stream."""
         return tuple(stream.block(start, stop) for stream in self._streams)
-
-    def twin(self) -> Draws:
-        """Return the same draws with chunks of their own, for another thread."""
-        return Draws(self._make)
 
 
 def seeded_draws(
@@ -157,7 +153,7 @@ def seeded_draws(
             return _successive(lambda epoch, offset: permutation(epoch)[offset:], n, batch_size)
         return Stream(independent, batch_size, CHUNK)
 
-    return Draws(lambda: [stream(number, order) for number, order in enumerate(orders)])
+    return Draws([stream(number, order) for number, order in enumerate(orders)])
 
 
 def block_draws(
@@ -219,7 +215,7 @@ def block_draws(
 
         return _successive(piece, int(edges[-1]), batch_size)
 
-    return Draws(lambda: [stream(number) for number in range(streams)])
+    return Draws([stream(number) for number in range(streams)])
 
 
 def _successive(piece: Callable[[int, int], Index], n: int, b: int) -> Stream:
@@ -266,7 +262,7 @@ def given_draws(
         return Stream(lambda row, rows: index[row : row + rows], batch_size, index.size, start)
 
     given = [_given(part, n, batch_size, n_iter) for part in parts]
-    return Draws(lambda: [stream(index) for index in given])
+    return Draws([stream(index) for index in given])
 
 
 def _given(draws: ArrayLike, n: int, b: int, n_iter: int) -> Index:

@@ -29,6 +29,8 @@ each, within ``memory_limit`` or in a scratch file.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from swiftem.core.source import Batch
@@ -88,9 +90,7 @@ class ObservedDiag(Diag):
         """Return the smallest mass of a column (M,)."""
         return np.asarray(s.masses.min(axis=1))
 
-    def moments(
-        self, s: ObservedStatistics, prior: BoundPrior, reg_covar: float
-    ) -> tuple[Array, Array, Array]:
+    def moments(self, s: Any, prior: BoundPrior, reg_covar: float) -> tuple[Array, Array, Array]:
         """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
         counts = s.masses + prior.mean_precision
         means = (s.sums + prior.mean_precision * prior.mean) / counts
@@ -113,7 +113,7 @@ class ObservedDiag(Diag):
         with np.errstate(divide="ignore"):
             return Coefficients.linear(phi, np.log(weights))
 
-    def unit_factors(self, s: ObservedStatistics) -> tuple[Array, Array]:
+    def unit_factors(self, s: Any) -> tuple[Array, Array]:
         """Return the deviations of the observed cells, and one over their squares."""
         masses = np.maximum(s.masses.sum(axis=0), LEAST_VARIANCE)
         deviations = deviations_of(s.squares.sum(axis=0) / masses)

@@ -37,10 +37,10 @@ from swiftem.kernels.softmax import (
     normalise,
     shift,
 )
-from swiftem.mixture.model import CodeCoefficients
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import raise_powers
 from swiftem.mixture.compute.numpy import FARTHEST
+from swiftem.mixture.model import CodeCoefficients
 
 __all__ = [
     "NO_CODED",

@@ -23,13 +23,13 @@ from swiftem.core.source import Source
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.foreign import DEVICE_KERNELS
 from swiftem.data.tensor import TensorSource
-from swiftem.mixture.bound_mixture import BoundMixture
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import COMPLETED, LINEAR
 from swiftem.mixture.compute.numpy import FARTHEST
 from swiftem.mixture.compute.torch_rows import DeviceRows, DeviceTheta, Rows, Sums
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
 from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.model import BoundMixture
 
 if TYPE_CHECKING:
     from swiftem.mixture.compute.torch_loop import DeviceEM

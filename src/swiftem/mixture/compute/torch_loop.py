@@ -139,7 +139,7 @@ def _on_host(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -
     return torch.as_tensor(SimpleNamespace(host=host, __cuda_array_interface__=interface), device=device)
 
 
-class _Indices(Samples):
+class _Indices(Draws, Samples):
     """Draws of a stretch without their samples, which are on the device; the next ones are drawn ahead.
 
     Parameters
