@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from swiftem.core.environment import environment as facts
+from swiftem.core.describe import environment as facts
 from swiftem.kernels.threads import get_threads
 
 __all__ = ["VERSIONS", "environment"]

@@ -19,8 +19,7 @@ from forks import encode
 import swiftem
 from swiftem import methods, models
 from swiftem.core.budget import MemoryLimitError
-from swiftem.core.files import replacing
-from swiftem.core.scratch import is_scratch
+from swiftem.core.files import is_scratch, replacing
 
 N = 6000
 

@@ -16,20 +16,22 @@ from forks import fork
 import swiftem  # noqa: F401
 
 OTHERS = ("numba", "scipy.sparse", "scipy.special", "sklearn.cluster", "sklearn.mixture", "typer.testing")
-IMPORTED = {"swiftem", "swiftem.core", "swiftem.core.visible", "swiftem.core.process"}
+IMPORTED = {"swiftem", "swiftem.core", "swiftem.core.messages", "swiftem.core.process"}
 """Modules of ``import swiftem``."""
 NOT_YET = (
     "swiftem._run",
     "swiftem.core.checkpoint",
     "swiftem.core.state_file",
-    "swiftem.kernels",
-    "swiftem.mixture.compute",
-    "swiftem.topics.compute",
+    "swiftem.kernels.compile",
+    "swiftem.kernels.loop",
+    "swiftem.mixture.compute.passes",
+    "swiftem.mixture.compute.steps",
+    "swiftem.mixture.compute.one_sample",
+    "swiftem.topics.compute.documents",
+    "swiftem.topics.compute.tokens",
     "swiftem.estimators",
     "swiftem.cli",
 )
-PLAIN = ("swiftem.mixture.compute.numpy", "swiftem.topics.compute.numpy")
-"""The models' own functions in NumPy."""
 
 
 def main() -> None:
@@ -46,7 +48,7 @@ def resume(order: dict[str, Any]) -> bytes:
     """Return the result of a case that resumes."""
     from resume_cases import CASES
 
-    early = {name for name in sys.modules if name.startswith(NOT_YET) and not name.startswith(PLAIN)}
+    early = {name for name in sys.modules if name.startswith(NOT_YET)}
     assert not early, f"a user has not imported {early}"
     return CASES[order["case"]](order["folder"], True)
 

@@ -36,4 +36,4 @@ def test_a_run_with_reference_kernels_loads_nothing_heavy():
         "import swiftem; from swiftem import methods, models; "
         "swiftem.run(models.GaussianMixtureModel(1), [0.0, 1.0], methods.EM(), n_iter=3, kernels='reference')"
     )
-    assert loaded & HEAVY == set()
+    assert loaded & HEAVY <= {"scipy"}  # its BLAS, so that sums do not depend on threads

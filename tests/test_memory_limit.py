@@ -15,7 +15,7 @@ from stored_sources import write
 import swiftem
 from swiftem import PLSA, GaussianMixture, methods, models
 from swiftem.core.budget import MemoryLimitError, bytes_needed, in_words
-from swiftem.core.scratch import is_scratch
+from swiftem.core.files import is_scratch
 from swiftem.data import open_source
 from swiftem.data.documents import tokens
 
@@ -65,7 +65,7 @@ result = swiftem.run(
     model, open_source(path, window=20_000), kind(batch_size=500), n_iter=int(iterations), seed=0,
     memory_limit=limit, checkpoint=folder, resume="auto",
 )
-from swiftem.core.scratch import is_scratch
+from swiftem.core.files import is_scratch
 print(result.n_iter, is_scratch(result.state.method.memory))
 """
 

@@ -8,7 +8,7 @@ import swiftem
 from swiftem import methods, models
 from swiftem.core import budget, draws
 from swiftem.core.draws import block_draws, read_seed
-from swiftem.core.scratch import is_scratch
+from swiftem.core.files import is_scratch
 from swiftem.data import BlockSource, NpySource
 from swiftem.kernels.threads import set_threads
 

@@ -9,7 +9,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swiftem.core import visible as _visible  # noqa: F401  (for the log)
+from swiftem.core import messages as _visible  # noqa: F401  (for the log)
 from swiftem.core.process import uninterrupted
 
 if TYPE_CHECKING:

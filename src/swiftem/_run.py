@@ -21,6 +21,7 @@ from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.describe import describe, digest
 from swiftem.core.draws import INITIAL_THETA, TERMINATION, Entropy, Seed, generator, read_seed
 from swiftem.core.loop import Records, RunLoop
+from swiftem.core.messages import warn
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.problem import Problem, allows_missing, check_access, check_model
@@ -29,7 +30,6 @@ from swiftem.core.result import Iterate, Result, State
 from swiftem.core.schedules import RandomTermination, Schedule, resolve
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.core.warn import warn
 from swiftem.data.as_source import as_source, read_problem
 from swiftem.data.foreign import is_planned, kernels_of
 from swiftem.data.units.source import UnitSource

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from swiftem import Mixture
 from swiftem.cli.app import app
 from swiftem.cli.screen import Console
-from swiftem.core.visible import visible
-from swiftem.core.warn import warn
+from swiftem.core.messages import visible, warn
 
 TITLE, COLOUR, TURN = "\x1b]0title\x07", "\x9b31m", "\u202e"
 HOSTILE = f"{TITLE}{COLOUR}{TURN}"

@@ -283,7 +283,7 @@ def result_of(
             return swiftem.run(model, source, method, n_iter=n_iter, **options)
         return _rest(model, source, method, options, first, N_ITER - first.n_iter)
     if kept == "in the first pass":
-        with patch("swiftem._run.first_pass", side_effect=KeyboardInterrupt):
+        with patch("swiftem.core.loop.first_pass", side_effect=KeyboardInterrupt):
             first = swiftem.run(model, source, method, n_iter=n_iter, **options)
         return _rest(model, source, method, options, first, n_iter)
     return swiftem.run(model, source, method, n_iter=n_iter, **options)

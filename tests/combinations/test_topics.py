@@ -264,11 +264,9 @@ COMMAND = {
     "--format": [None, "auto", "text", "npz"],
     "--text-column": [None, "words", "nothing"],
     "--vocabulary": [None, "file"],
-    "--as-text": [None, True],
     "--stop-words": [None, "none", "en", "file"],
     "--phrases": [None, True],
     "--drop-common": [None, "0.6"],
-    "--drop-headers": [None, True],
     "--by": [None, "group", "folder", "date"],
     "--names": [None, "file"],
     "--background": [None, True, "no"],
@@ -291,7 +289,7 @@ def can_run(case):
         return False
     if texts and (case["--vocabulary"] or case["--words"] == "5"):
         return False
-    of_texts = ("--stop-words", "--phrases", "--drop-common", "--drop-headers")
+    of_texts = ("--stop-words", "--phrases", "--drop-common")
     if not texts and any(case[name] not in (None, "none") for name in of_texts):
         return False
     by = {"group": ("csv", "parquet"), "folder": ("folder",), "date": ("folder",), None: COMMAND["corpus"]}

@@ -6,7 +6,7 @@ import platform
 import numpy as np
 
 import swiftem
-from swiftem.core.environment import environment
+from swiftem.core.describe import environment
 
 
 def test_versions_are_those_that_are_installed():

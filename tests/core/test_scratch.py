@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from anonymous_memory import resident
 
-from swiftem.core import scratch
-from swiftem.core.scratch import is_scratch, release, row_blocks, scratch_array
+from swiftem.core import files as scratch
+from swiftem.core.files import is_scratch, release, row_blocks, scratch_array
 
 
 def test_it_holds_what_is_written_and_leaves_nothing(tmp_path):

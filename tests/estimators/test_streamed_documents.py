@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 import swiftem.topics.compute.streamed as module
 from swiftem.core.draws import block_draws, read_seed
-from swiftem.core.scratch import is_scratch, row_blocks, scratch_array
+from swiftem.core.files import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, UciDocuments, open_documents
 from swiftem.data.documents.blocks import SpooledDocuments
 from swiftem.kernels.threads import get_threads, set_threads

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from swiftem.cli.screen import Console
+from swiftem.core.messages import visible
 from swiftem.core.types import Array
-from swiftem.core.visible import visible
 from swiftem.mixture.families import Blocks, Family
 from swiftem.report.numbers import counted
 

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from swiftem.core.visible import visible
+from swiftem.core.messages import visible
 from swiftem.data import UnknownColumnError
 
 __all__ = [

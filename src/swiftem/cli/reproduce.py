@@ -19,7 +19,7 @@ from rich.text import Text
 
 from swiftem.cli.failures import FAILED, INTERRUPTED
 from swiftem.cli.screen import Console
-from swiftem.core.environment import environment
+from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
 from swiftem.estimators.watch import progress_bar
 from swiftem.kernels.threads import get_threads

@@ -1,4 +1,4 @@
-"""Standard output without characters of files that a terminal obeys, see :mod:`swiftem.core.visible`."""
+"""Standard output without characters of files that a terminal obeys, see :mod:`swiftem.core.messages`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import rich.console
 from rich.segment import Segment
 
-from swiftem.core.visible import visible
+from swiftem.core.messages import visible
 
 __all__ = ["Console", "VisibleOutput"]
 

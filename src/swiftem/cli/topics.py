@@ -23,7 +23,7 @@ from swiftem.cli.out_file import write_table
 from swiftem.cli.screen import Console
 from swiftem.cli.select import compare_topics, write_comparison
 from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
-from swiftem.core.environment import environment
+from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
 from swiftem.core.process import clock, uninterrupted
 from swiftem.core.types import Array

@@ -17,11 +17,10 @@ import numpy as np
 
 from swiftem.core.checks import MemoryLimitError as MemoryLimitError
 from swiftem.core.checks import shown
+from swiftem.core.files import in_words, scratch_array
 from swiftem.core.method import Method
-from swiftem.core.scratch import in_words, scratch_array
 from swiftem.core.source import Source
 from swiftem.core.types import Array
-from swiftem.kernels.threads import get_threads
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 UNITS |= {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -147,7 +146,7 @@ def bytes_needed(source: Source, method: Method, *, statistics: int = 0, starts:
     """
     needed = BASE + (COPIES + method.vectors) * 8 * statistics + (OF_A_START if starts else 0)
     needed += order_bytes(source, method)
-    return needed + source.bytes_needed(method.index_streams, get_threads())
+    return needed + source.bytes_needed(method.index_streams)
 
 
 def order_bytes(source: Source, method: Method) -> int:

@@ -20,10 +20,8 @@ from typing import BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from swiftem.core.checks import MemoryLimitError
-from swiftem.core.describe import without_code
-from swiftem.core.environment import environment
-from swiftem.core.files import open_regular, replacing, write_atomically
-from swiftem.core.scratch import release
+from swiftem.core.describe import environment, without_code
+from swiftem.core.files import open_regular, release, replacing, write_atomically
 from swiftem.core.state_file import UnknownTypeError, read_tree, write_tree
 from swiftem.core.types import Tree
 

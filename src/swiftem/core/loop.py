@@ -13,9 +13,9 @@ from swiftem.core.averaging import Averages
 from swiftem.core.checkpoint import Position, RunCheckpoint, check_form
 from swiftem.core.checks import check_int
 from swiftem.core.draws import Entropy
+from swiftem.core.files import is_scratch, scratch_array
 from swiftem.core.model import BoundModel
 from swiftem.core.result import Iterate, Result, State, Status
-from swiftem.core.scratch import is_scratch, scratch_array
 from swiftem.core.types import Array, Theta, Tree, leaves, map_arrays
 
 

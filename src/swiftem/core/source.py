@@ -162,15 +162,13 @@ class Source(ABC):
         """Return the E-steps of a bound model on these samples."""
         return bound.compute(self, placement)
 
-    def bytes_needed(self, streams: int, threads: int) -> int:
+    def bytes_needed(self, streams: int) -> int:
         """Return the bytes that a run takes for the samples, in addition to the source itself.
 
         Parameters
         ----------
         streams : int
             Number of streams of draws by index; 0 if the method only makes full passes.
-        threads : int
-            Number of threads of a full pass.
         """
         return 0
 

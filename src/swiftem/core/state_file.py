@@ -29,7 +29,8 @@ MODULES = {
     "methods.opt_fiem": "OptFIEMState",
     "mixture.compute.one_sample": "Far",
     "mixture.model": "MixtureTheta",
-    "mixture.theta": "GaussianStatistics GaussianTheta MixtureStatistics ObservedStatistics",
+    "mixture.theta": "GaussianMixtureTheta GaussianTheta GaussianStatistics MixtureStatistics "
+    "ObservedStatistics",
     "topics.compute.documents": "DocumentSnapshot Running",
     "topics.compute.tokens": "Before TokensSnapshot",
     "topics.documents": "DocumentTheta",

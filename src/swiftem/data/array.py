@@ -116,7 +116,7 @@ class ArraySource(Source):
         """All rows; None for a subclass, which may read them in another way."""
         return self.y if type(self) is ArraySource else None
 
-    def bytes_needed(self, streams: int, threads: int) -> int:
+    def bytes_needed(self, streams: int) -> int:
         """Return the bytes of a copy that some loops make of other numbers than float64."""
         is_usable = self.y.dtype == np.float64 and self.y.flags.c_contiguous
         return 0 if is_usable else 8 * self.y.size

@@ -15,6 +15,7 @@ from swiftem.core.checks import check_int
 from swiftem.core.source import Batch, Layout, Reader, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.reading import read_ahead
+from swiftem.kernels.threads import get_threads
 
 __all__ = ["Chunk", "StoredSource", "rechunk", "weighted"]
 
@@ -98,9 +99,9 @@ class StoredSource(Source):
         """Samples per part of a full pass: a function of the size of a sample alone."""
         return max(256, CHUNK_BYTES // self.row_bytes)
 
-    def bytes_needed(self, streams: int, threads: int) -> int:
+    def bytes_needed(self, streams: int) -> int:
         """Return the bytes of the parts of a full pass, and of the windows of draws."""
-        needed = self.reading + (threads + 8) * self.chunk_rows * self.row_bytes
+        needed = self.reading + (get_threads() + 8) * self.chunk_rows * self.row_bytes
         if streams:
             rows = self.layout.window_rows
             # Blocks of two windows per stream; the samples of a stretch, and their indices.

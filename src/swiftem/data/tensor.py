@@ -92,7 +92,7 @@ class TensorSource(ArraySource):
         copied: np.ndarray = self.tensor[which].cpu().numpy()
         return copied
 
-    def bytes_needed(self, streams: int, threads: int) -> int:
+    def bytes_needed(self, streams: int) -> int:
         """Return 0: the rows stay on their device."""
         return 0
 

@@ -58,7 +58,7 @@ def _check_members(source: Source, samples: np.ndarray) -> None:
     """Check what the library asks of a source in addition to its samples."""
     name = type(source).__name__
     require(source.facts is source.facts, f"facts of {name} must be one dictionary.")
-    needed = source.bytes_needed(2, 2)
+    needed = source.bytes_needed(2)
     require(isinstance(needed, int) and needed >= 0, f"bytes_needed must be a number of bytes, got {needed}.")
     kind, words, names = source.samples, source.n_words, source.names
     require(kind in ("rows", "tokens", "documents"), f"samples must be named, got {kind!r}.")

@@ -141,7 +141,7 @@ class CountSource(Source):
         """Whether compiled code keeps tokens one by one; repeated ones of large counts are not."""
         return self.n <= max(FEW_TOKENS, PER_ENTRY * self.n_entries)
 
-    def bytes_needed(self, streams: int, threads: int) -> int:
+    def bytes_needed(self, streams: int) -> int:
         """Return the bytes of the entries, and of the tokens if they are kept one by one."""
         return BYTES_PER_ENTRY * self.n_entries + (16 * self.n if self.is_unrolled else 0)
 
@@ -196,7 +196,7 @@ class TokenSource(ArraySource):
         """None: tokens are no rows."""
         return None
 
-    def bytes_needed(self, streams: int, threads: int) -> int:
+    def bytes_needed(self, streams: int) -> int:
         """Return the bytes of the tokens as compiled code reads them."""
         return BYTES_PER_TOKEN * self.n
 

@@ -20,8 +20,8 @@ from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from swiftem.core.environment import environment, versions
-from swiftem.core.warn import warn
+from swiftem.core.describe import environment, versions
+from swiftem.core.messages import warn
 from swiftem.data.foreign import is_planned
 from swiftem.data.units.tasks import Item, Units, Work, nothing
 from swiftem.kernels.threads import get_threads, set_threads

@@ -16,10 +16,10 @@ from sklearn.utils import check_random_state
 from swiftem.core.budget import Budget, read_memory_limit
 from swiftem.core.checks import check_real
 from swiftem.core.compute import Placement
+from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule, resolve
 from swiftem.core.types import Theta
-from swiftem.core.warn import warn
 from swiftem.data.array import ArraySource
 from swiftem.data.foreign import is_planned
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context, mixture
 
 from swiftem.core.checks import TOO_LARGE, check_real
-from swiftem.core.scratch import in_words
+from swiftem.core.files import in_words
 from swiftem.core.types import Array, Theta
 from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.base import MixtureBase

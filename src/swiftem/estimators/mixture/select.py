@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem.core.checks import check_choice, check_int, shown
-from swiftem.core.warn import warn
+from swiftem.core.messages import warn
 from swiftem.estimators.mixture.candidate_fits import (
     GAUSSIAN,
     KINDS,

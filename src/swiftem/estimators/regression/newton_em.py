@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem.core.checkpoint import check_form
+from swiftem.core.messages import warn
 from swiftem.core.process import DeferredInterrupt, clock
 from swiftem.core.types import Array
-from swiftem.core.warn import warn
 from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.regression.responses import Observed
 from swiftem.estimators.watch import History, Moment, NoStart, StartWatch, Watcher, keeps_checkpoints

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.core.scratch import row_blocks
+from swiftem.core.files import row_blocks
 from swiftem.core.types import Array
 from swiftem.topics.documents import m_step
 

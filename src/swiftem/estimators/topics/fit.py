@@ -11,11 +11,11 @@ from typing import Any
 from swiftem._run import run_problem
 from swiftem.core.budget import Budget
 from swiftem.core.checkpoint import check_form
+from swiftem.core.files import row_blocks
 from swiftem.core.problem import NO_LIMIT, Problem
 from swiftem.core.process import DeferredInterrupt, clock
 from swiftem.core.result import Iterate
 from swiftem.core.schedules import resolve
-from swiftem.core.scratch import row_blocks
 from swiftem.core.types import Array, Theta
 from swiftem.data.documents.tokens import CountSource
 from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.scratch import row_blocks
+from swiftem.core.files import row_blocks
 from swiftem.core.types import Array
 from swiftem.kernels.threads import in_order
 

@@ -16,10 +16,10 @@ from sklearn.utils import check_random_state
 from swiftem.core.budget import Budget, read_memory_limit
 from swiftem.core.checkpoint import check_form
 from swiftem.core.checks import check_real
+from swiftem.core.files import row_blocks
+from swiftem.core.messages import warn
 from swiftem.core.problem import relative_change
-from swiftem.core.scratch import row_blocks
 from swiftem.core.types import Array
-from swiftem.core.warn import warn
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.plan import MOST_PASSES
 from swiftem.estimators.persistence import Persistent

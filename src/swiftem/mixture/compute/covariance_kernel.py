@@ -93,7 +93,7 @@ def make_scratch(matrices: int, n_components: int, d: int) -> Scratch:
     (3, 2, 2)
     """
     means, variances = np.empty((2, n_components, d))
-    return Scratch(means, variances, np.empty((matrices, d, d)), np.empty((d, d)))
+    return Scratch(means, variances, np.empty((matrices, d, d)), np.empty((d, d) if matrices else (0, 0)))
 
 
 @helper

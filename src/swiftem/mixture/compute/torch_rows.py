@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from swiftem.core.checks import MemoryLimitError
-from swiftem.core.scratch import in_words
+from swiftem.core.files import in_words
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.tensor import TensorSource

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.files import fingerprint
-from swiftem.core.scratch import release
+from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.weights import extent_of

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.files import fingerprint
-from swiftem.core.scratch import release
+from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.blocks import DocumentSource, FileDocuments, SpooledDocuments

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from swiftem.core.checks import MemoryLimitError
-from swiftem.core.scratch import in_words
+from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index
 from swiftem.kernels.torch_device import LIVE, copied
 from swiftem.topics.compute import torch as passes

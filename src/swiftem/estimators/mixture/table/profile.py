@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.core.messages import visible
 from swiftem.core.types import Array
-from swiftem.core.visible import visible
 from swiftem.mixture.families import Blocks, Family, Params
 
 __all__ = [

@@ -4,14 +4,11 @@ import itertools
 
 import numba
 import numpy as np
-import pytest
-from swiftem.engine.numba import memory
+
+from swiftem.kernels import memory
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["known Numba", "other Numba"])
-def test_products_are_those_of_numpy(monkeypatch, is_known):
-    if not is_known:
-        monkeypatch.setattr(memory, "KNOWN", (0, 0))
+def test_products_are_those_of_numpy():
     product = numba.njit(lambda x, y, out: memory.multiply(x, y, out))
     rng = np.random.default_rng(0)
     for m, k, n in itertools.product((0, 1, 2, 7), repeat=3):

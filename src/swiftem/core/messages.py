@@ -1,12 +1,15 @@
-r"""Text from files without characters that a terminal obeys: it may be a column's name, a category or a path.
+r"""Messages for users: text without characters that a terminal obeys, and warnings at the user's own line.
 
-Whatever is shown passes here: output and errors of the command line, also into a pipe, warnings, the log and
-summaries. Files that are written keep what they were given.
+Text from files may be a column's name, a category or a path. Whatever is shown passes here: output and errors
+of the command line, also into a pipe, warnings, the log and summaries. Files keep what they were given.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
+import warnings
+from types import FrameType
 
 CONTROLS = (
     *(code for code in range(0x20) if chr(code) not in "\t\n"),  # C0: escape sequences, bell, return
@@ -33,3 +36,15 @@ def _in_log(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("swiftem").addFilter(_in_log)
+
+INSIDE = ("swiftem", "sklearn")
+"""Packages between the user's call and a warning: validation and callbacks are decorators."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, with the line that called swiftem or scikit-learn as its location."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(visible(message), category, stacklevel=level)
