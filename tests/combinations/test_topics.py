@@ -292,7 +292,7 @@ def can_run(case):
     of_texts = ("--stop-words", "--phrases", "--drop-common")
     if not texts and any(case[name] not in (None, "none") for name in of_texts):
         return False
-    by = {"group": ("csv", "parquet"), "folder": ("folder",), "date": ("folder",), None: COMMAND["corpus"]}
+    by = {"group": ("csv", "parquet"), "folder": ("folder",), "date": (), None: COMMAND["corpus"]}
     if corpus not in by[case["--by"]] or case["--names"] or case["--device"] == "cuda":
         return False
     if case["--acceleration"] and case["--method"] not in (None, "em"):
