@@ -47,12 +47,16 @@ def _steps() -> None:
 
 
 def _topics() -> None:
-    """Topics by documents; the corpus is large enough that batches and M-steps are compiled."""
+    """Topics by documents; the corpus is large enough that batches and M-steps are compiled.
+
+    Kernels are compiled for each small number of vectors that a row of topics has.
+    """
     from swiftem import PLSA
 
     counts = np.random.default_rng(0).poisson(0.12, size=(600, 1300))
-    for method in ("auto", "em"):
-        PLSA(60, method=method, random_state=0, max_iter=2).fit(counts)
+    for n_components in (8, 24, 40, 60, 80):
+        for method in ("auto", "em"):
+            PLSA(n_components, method=method, random_state=0, max_iter=2).fit(counts).transform(counts)
 
 
 def _unit() -> None:
@@ -86,7 +90,7 @@ def _run(
 USUAL = (
     Part("passes over mixtures", _passes, 6),
     Part("steps of Gaussian mixtures", _steps, 10),
-    Part("topics", _topics, 4),
+    Part("topics", _topics, 12),
 )
 """What estimators and the command line use unless another method is named."""
 ALL = (
