@@ -94,7 +94,7 @@ def test_threads_change_no_bit(kind):
 def test_more_starts_are_no_worse_and_no_more_fits():
     for seed in range(4):
         one, more = fit(random_state=seed, max_iter=1), fit(random_state=seed, n_init=8, max_iter=1)
-        assert more.lower_bound_ >= one.lower_bound_
+        assert more.lower_bound_ >= one.lower_bound_ - 1e-12
     assert len(more.lower_bounds_) == 1
 
 

@@ -16,6 +16,7 @@ from swiftem.kernels.vector import LINE, fma, intrinsic, plus, spread, times
 
 __all__ = [
     "LINE",
+    "borrowed",
     "fma",
     "load",
     "matrix",
@@ -75,6 +76,34 @@ def _view(values, ndim, integers, place):
         return view._getvalue()
 
     return kind(values, *integers), emit
+
+
+def _without_owner(context, builder, kind, value):
+    """Return a value of type ``kind`` in which arrays refer to no owner of their memory."""
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        for place, part in enumerate(tuple(kind)):  # type: ignore[var-annotated, arg-type]
+            entry = _without_owner(context, builder, part, builder.extract_value(value, place))
+            value = builder.insert_value(value, entry, place)
+    return value
+
+
+@intrinsic
+def borrowed(context, values):
+    """Return an array or a tuple of arrays, also nested, whose references are not counted.
+
+    Numba counts references to every array of a tuple at every call of a helper, which costs microseconds per
+    iteration. Only for arguments of a kernel, which its caller keeps alive, and not for results.
+    """
+
+    def emit(context, builder, signature, arguments):
+        return _without_owner(context, builder, values, arguments[0])
+
+    return values(values), emit
 
 
 @intrinsic

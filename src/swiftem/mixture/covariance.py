@@ -33,8 +33,8 @@ from swiftem.mixture.theta import GaussianMixtureTheta, GaussianStatistics, Gaus
 
 __all__ = ["COVARIANCES", "DIAG", "ESTIMATED", "FULL", "SPHERICAL", "TIED", "UNIT", "Covariance", "from_vech"]
 
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-"""A variance below this share of the second moment it is computed from is only rounding."""
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
+"""A variance below this share of the second moment it is computed from is only rounding, also of a sum."""
 LEAST_VARIANCE = 1e-280
 """Smallest spread of a column: with less, its inverse would not be finite."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem.core.types import Array
-from swiftem.kernels.compile import helper
+from swiftem.kernels.compile import helper, inlined
 from swiftem.kernels.memory import matrix, piece, vector
 from swiftem.kernels.softmax import copy, fill
 from swiftem.mixture.components import Coefficients
@@ -21,7 +21,7 @@ from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, UNIT
 
 __all__ = ["Hyper", "Scratch", "cholesky", "gram", "invert", "m_step", "make_scratch", "raise_powers"]
 
-ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 """Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
 each of them rounds: so the reference never refuses what was accepted here."""
 
@@ -75,13 +75,14 @@ class Hyper(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers: ``means``, ``variances`` (M, d), ``matrices`` (K, d, d), and one more, ``precision``.
+    """Buffers: ``means``, ``variances`` (M, d), ``masses`` (d,), ``matrices`` (K, d, d) and ``precision``.
 
     K, the number of covariance matrices, is M, or 1 if components share it, or 0 if there are none.
     """
 
     means: Array
     variances: Array
+    masses: Array
     matrices: Array
     precision: Array
 
@@ -93,7 +94,8 @@ def make_scratch(matrices: int, n_components: int, d: int) -> Scratch:
     (3, 2, 2)
     """
     means, variances = np.empty((2, n_components, d))
-    return Scratch(means, variances, np.empty((matrices, d, d)), np.empty((d, d) if matrices else (0, 0)))
+    precision = np.empty((d, d) if matrices else (0, 0))
+    return Scratch(means, variances, np.empty(d), np.empty((matrices, d, d)), precision)
 
 
 @helper
@@ -211,70 +213,105 @@ def _write_matrix(code: int, m: int, scratch: Scratch, theta: Coefficients) -> N
         theta.plain[one] = log_det
 
 
-@helper
-def _diagonal(code: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
-    """Write means and variances of kinds without matrices; return whether they exist.
+@inlined
+def _means(m: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
+    """Write the means of component m of a kind without matrices, and the masses of its cells.
 
     ``s`` (q,) has r (M,), then r·y (M, d) and squares, or with masses r·(o·z, o·z², o) (M, 3, d), as in
-    :mod:`swiftem.mixture.missing`.
+    :mod:`swiftem.mixture.missing`. Return whether all masses are positive.
     """
     n_components, d = scratch.means.shape
-    kappa, masses = hyper.mean_precision, hyper.has_masses
-    sums = matrix(s[n_components:], n_components, 3 * d if masses else d)
-    squares = s[n_components * (1 + d) :]
+    width = 3 * d if hyper.has_masses else d
+    sums, kappa = s[n_components + m * width :], hyper.mean_precision
+    masses, means = scratch.masses, scratch.means[m]
+    if hyper.has_masses:
+        copy(sums[2 * d :], masses)
+    else:
+        fill(masses, s[m])
+    lowest = math.inf
+    for c in range(d):
+        lowest = min(lowest, masses[c])
+        means[c] = (sums[c] + kappa * hyper.mean[c]) / (masses[c] + kappa)
+    return lowest + kappa > 0.0 and lowest + hyper.degrees > 0.0
+
+
+@inlined
+def _variances(code: int, m: int, squares: Array, hyper: Hyper, scratch: Scratch) -> bool:
+    """Write the variances of component m from the sums of squares of its cells; return whether they exist.
+
+    ``squares`` has d entries, or one for all cells of "spherical" without masses.
+    """
+    kappa, means, masses, variances = (
+        hyper.mean_precision,
+        scratch.means[m],
+        scratch.masses,
+        scratch.variances[m],
+    )
+    for c in range(len(means)):
+        weight = masses[c] + kappa
+        variances[c] = (
+            hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - weight * means[c] * means[c]
+        )
+    is_positive = True
+    if code == DIAG:
+        for c in range(len(means)):
+            inverse = 1.0 / (masses[c] + hyper.degrees)
+            value = (variances[c] + squares[c]) * inverse + hyper.reg_covar
+            is_positive &= value > ROUNDING * abs(squares[c]) * inverse and value > 0.0 and value < math.inf
+            variances[c] = value
+        return is_positive
+    total = below = raw = 0.0
+    for c in range(len(means)):
+        total += variances[c]
+        below += masses[c] + hyper.degrees
+    for c in range(len(squares)):
+        raw += squares[c]
+    value = (total + raw) * (1.0 / below) + hyper.reg_covar
+    fill(variances, value)
+    return value > ROUNDING * raw / below and value > 0.0 and value < math.inf
+
+
+@inlined
+def _diagonal(code: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
+    """Write means and variances of kinds without matrices; return whether they exist."""
+    n_components, d = scratch.means.shape
+    squares, width = s[n_components * (1 + d) :], 1 if code == SPHERICAL else d
     for m in range(n_components):
-        total = below = raw = size = 0.0
-        for c in range(d):
-            mass, square = s[m], 0.0
-            if masses:
-                mass, square = sums[m, 2 * d + c], sums[m, d + c]
-            elif code == DIAG:
-                square = squares[m * d + c]
-            elif code == SPHERICAL and c == 0:
-                square = squares[m]
-            if not (mass + kappa > 0.0 and mass + hyper.degrees > 0.0):
-                return False
-            mean = (sums[m, c] + kappa * hyper.mean[c]) / (mass + kappa)
-            scratch.means[m, c] = mean
-            if code == DIAG:
-                total = below = raw = size = 0.0
-            total += hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - (mass + kappa) * mean * mean
-            below += mass + hyper.degrees
-            raw += square
-            size += abs(square)
-            value = 1.0 if code == UNIT else (total + raw) * (1.0 / below) + hyper.reg_covar
-            scratch.variances[m, c] = value
-            is_final = code == DIAG or c == d - 1
-            if is_final and not (value > ROUNDING * size / below and value > 0.0 and value < math.inf):
-                return False
-        if code == SPHERICAL:
-            fill(scratch.variances[m], scratch.variances[m, d - 1])
+        if not _means(m, s, hyper, scratch):
+            return False
+        first = m * width
+        if hyper.has_masses:
+            squares, first, width = s[n_components:], 3 * m * d + d, d
+        if code != UNIT and not _variances(code, m, squares[first : first + width], hyper, scratch):
+            return False
     return True
 
 
-@helper
+@inlined
 def _write_diagonal(code: int, hyper: Hyper, scratch: Scratch, theta: Coefficients) -> None:
     """Write the coefficients from means and variances; with masses, those of o·z, o·z² and o, (3d, M)."""
     n_components, d = scratch.means.shape
     for m in range(n_components):
-        log_det = square = 0.0
+        log_det = square = log_variance = 0.0
+        precision = 1.0
         for c in range(d):
-            variance, mean = scratch.variances[m, c], scratch.means[m, c]
-            precision = 1.0 / variance
+            mean = scratch.means[m, c]
+            if code == DIAG or (code == SPHERICAL and c == 0):
+                precision, log_variance = 1.0 / scratch.variances[m, c], math.log(scratch.variances[m, c])
             theta.phi[c, m] = precision * mean
             if code != UNIT:
                 theta.phi[d if code == SPHERICAL and not hyper.has_masses else d + c, m] = -0.5 * precision
             if hyper.has_masses:
-                own = math.log(variance) + precision * mean * mean + math.log(2.0 * math.pi)
+                own = log_variance + precision * mean * mean + math.log(2.0 * math.pi)
                 theta.phi[2 * d + c, m] = -0.5 * own
             else:
                 theta.scales[m, c] = math.sqrt(precision)
-                log_det -= 0.5 * math.log(variance)
+                log_det -= 0.5 * log_variance
                 square += precision * mean * mean
         theta.plain[m], theta.constant[m] = log_det, log_det - 0.5 * square
 
 
-@helper
+@inlined
 def _add_weights(s1: Array, hyper: Hyper, volume: float, theta: Coefficients) -> None:
     """Add log ω − ``volume`` to the constants."""
     total = 0.0

@@ -19,9 +19,9 @@ from swiftem.core.method import Update, declared
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.parts import read_only
 from swiftem.data.samples import Drawn
-from swiftem.kernels.compile import helper, kernel
+from swiftem.kernels.compile import helper, inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
-from swiftem.kernels.memory import matrix, vector
+from swiftem.kernels.memory import borrowed, matrix, vector
 from swiftem.kernels.softmax import add, copy, fill, weigh
 from swiftem.kernels.threads import one_thread_blas
 from swiftem.mixture.components import Coefficients
@@ -129,7 +129,7 @@ class Tools(NamedTuple):
     candidate: Array
 
 
-@helper
+@inlined
 def _take(y: Array, index: Index, offset: Array, samples: Array) -> None:
     """Write samples ``index`` (b,) of ``y`` (n, d), minus the offset, as columns into ``samples`` (d, b).
 
@@ -150,7 +150,7 @@ def _take(y: Array, index: Index, offset: Array, samples: Array) -> None:
                 samples[2 * d + c, t] = 1.0 if is_seen else 0.0
 
 
-@helper
+@inlined
 def _far(theta: Coefficients, reach: Array, extent: Array) -> int:
     """Return a component for which expanded squares of some samples lose digits, or −1."""
     copy(reach, extent)
@@ -158,7 +158,7 @@ def _far(theta: Coefficients, reach: Array, extent: Array) -> int:
     return component
 
 
-@helper
+@inlined
 def _add_sums(tools: Tools, samples: Array, rows: Array, near: bool) -> None:
     """Add the statistics of ``rows`` (b, M), weighted, to ``tools.change``."""
     work, change = tools.work, tools.change
@@ -197,7 +197,7 @@ def _use_memory(rows: Array, index: Index, memory: Array, renew: bool, correctio
                 rows[t, m] -= correction * old
 
 
-@helper
+@inlined
 def _rows(
     samples: Array, theta: Coefficients, far: int, tools: Tools, completion: Completion | None, rows: Array
 ) -> bool:
@@ -211,7 +211,7 @@ def _rows(
     return near
 
 
-@helper
+@inlined
 def _statistics(
     stretch: Stretch,
     index: Index,
@@ -309,6 +309,8 @@ def batches(
     rejected, moved : int
         Number of rejected steps, and of accepted ones before the last iteration.
     """
+    stretch, theta, anchor = borrowed(stretch), borrowed(theta), borrowed(anchor)
+    tools, completion = borrowed(tools), borrowed(completion)
     s, centre, steps, candidate = stretch.s, stretch.centre, stretch.steps, tools.candidate
     rejected, moved = 0, 0
     if restate:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper, inlined, kernel
+from swiftem.kernels.memory import borrowed
 from swiftem.kernels.vector import prefetch, prefetch_row
 
 __all__ = ["Entries", "Tables", "WeightedTokens", "full_pass", "iterate", "log_likelihood"]
@@ -258,7 +259,7 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
     rejected : int
         Number of steps that were rejected.
     """
-    # Attributes of tuples are read once: reading them counts references, which costs more than a token.
+    tokens, tables, order, work = borrowed(tokens), borrowed(tables), borrowed(order), borrowed(work)
     documents, words, totals, norm, prior = tables
     place, weights, own, mean, share = tokens
     n_topics = work.shape[1]
@@ -393,6 +394,7 @@ def full_pass(entries, doc_topic, word_topic, memory, start, stop):
     by_document : ndarray, shape (documents from the first to the last that occurs, K)
     by_word : ndarray, shape (V, K)
     """
+    entries, doc_topic, word_topic = borrowed(entries), borrowed(doc_topic), borrowed(word_topic)
     first = last = np.int64(entries.document[start])
     for e in range(start, stop):
         first = min(first, np.int64(entries.document[e]))
@@ -408,10 +410,10 @@ def full_pass(entries, doc_topic, word_topic, memory, start, stop):
                     memory[i, k] = row[k]
             for k in range(row.shape[0]):
                 row[k] = memory[head, k]
+        d, v, factor = entries.document[e] - first, entries.word[e], entries.factor[e]
         for k in range(row.shape[0]):
-            change = entries.factor[e] * row[k]
-            by_document[entries.document[e] - first, k] += change
-            by_word[entries.word[e], k] += change
+            by_document[d, k] += factor * row[k]
+            by_word[v, k] += factor * row[k]
     return first, by_document, by_word
 
 
@@ -420,8 +422,8 @@ def log_likelihood(entries, doc_topic, word_topic, start, stop):
     """Return Σ_e factor_e log Σ_k doc_topic_dk word_topic_vk of the entries ``start`` to ``stop`` − 1."""
     value = 0.0
     for e in range(start, stop):
-        total = 0.0
+        d, v, total = entries.document[e], entries.word[e], 0.0
         for k in range(doc_topic.shape[1]):
-            total += doc_topic[entries.document[e], k] * word_topic[entries.word[e], k]
+            total += doc_topic[d, k] * word_topic[v, k]
         value += entries.factor[e] * np.log(total)
     return value
