@@ -7,12 +7,9 @@ BIN := $(VENV)/bin
 # With as many processes as cores, threads of BLAS and OpenMP would only wait for each other.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # What `make test-fast` runs: every layer, without child processes and statistics.
-FAST := tests/data tests/mixture tests/models tests/methods tests/core tests/contracts/test_methods.py \
-  --ignore=tests/data/test_docstrings.py --ignore=tests/methods/test_trajectories.py tests/theory/test_gradient.py \
-  tests/engine/reference tests/engine/test_domain.py tests/engine/test_plsa_domain.py tests/report/test_page.py \
-  tests/cli/test_app.py tests/cli/test_commands.py tests/cli/test_components.py tests/cli/test_topics_refused.py \
-  tests/estimators/test_split.py tests/estimators/test_sample_weight.py \
-  tests/test_algorithm.py tests/test_gate.py tests/test_resume.py tests/test_bad_input.py tests/test_import_rule.py
+FAST := tests/core tests/data tests/kernels tests/methods tests/mixture tests/topics tests/functions tests/contracts \
+  --ignore=tests/core/test_memory_limit.py --ignore=tests/methods/test_trajectories.py tests/test_gate.py \
+  tests/test_import_rule.py tests/estimators/test_initial.py tests/cli/test_app.py tests/report/test_page.py
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:

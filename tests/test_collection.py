@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 @pytest.mark.skipif(not (HERE.parent / "pyproject.toml").exists(), reason="needs the repository")
 def test_another_process_at_another_time_collects_the_same(request):
     environment = os.environ | {
-        "PYTHONHASHSEED": "12345", "TZ": "Asia/Tokyo", "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
+        "PYTHONHASHSEED": "12345", "TZ": "Asia/Tokyo", "PYTHONPATH": os.pathsep.join([str(HERE / "_support"), str(HERE), *sys.path]),
     }  # fmt: skip
     # A doctest's id is its object's name.
     here = {item.nodeid for item in request.session.items if isinstance(item, pytest.Function)}

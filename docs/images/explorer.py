@@ -13,7 +13,7 @@ from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.topics import topics
 from swiftem.theory.docstrings import docstring_corpus
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "_support"))
 
 from browser import Browser, find_chromium
 

@@ -147,7 +147,7 @@ def test_at_a_running_process(flowers, tmp_path):
         "main()\n"
     )
     arguments = ["fit", flowers, "-m", "3", "--method", "em", "--tol", "0", "--max-passes", "1000000"]
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[1] / "_support")
     command = [sys.executable, "-c", code, tests, *map(str, arguments), "--out", str(out)]
     output = interrupted_at("pass", command)
     assert "the model so far is in" in output

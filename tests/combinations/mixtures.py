@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-if __name__ == "__main__":  # as a script: its folder's parent has the helpers of all tests
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+if __name__ == "__main__":  # as a script
+    sys.path[:0] = [str(Path(__file__).parents[1] / "_support"), str(Path(__file__).parents[1])]
 from combinations.inputs import DASK, KINDS, Input, Kind, pieces
 from combinations.judge import Outcome, attempt, difference, unequal_labels
 from combinations.pairs import all_pairs, installed

@@ -25,8 +25,8 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-if __name__ == "__main__":  # as a script: its folder's parent has the helpers of all tests
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+if __name__ == "__main__":  # as a script
+    sys.path[:0] = [str(Path(__file__).parents[1] / "_support"), str(Path(__file__).parents[1])]
 from combinations.pairs import all_pairs, installed
 from faults.call_fuzzer import is_own, problem_of, problem_with_topics
 from sklearn.base import clone

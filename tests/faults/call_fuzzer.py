@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-if __name__ == "__main__":  # as a script: its folder's parent has the helpers of all tests
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+if __name__ == "__main__":  # as a script
+    sys.path[:0] = [str(Path(__file__).parents[1] / "_support"), str(Path(__file__).parents[1])]
 from faults.watched import run_cases
 
 SLOW = 10.0

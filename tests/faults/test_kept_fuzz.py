@@ -1,7 +1,7 @@
 """Changed model files and folders of checkpoints: refused by a sentence, or as good as before.
 
 A few seconds of it in the quick suite; ``SWIFTEM_FUZZ_SECONDS`` sets how long each slow form takes. Cases
-have numbers: ``python tests/kept_server.py FOLDER`` and a line ``{"do": "model", "seed": 7}`` does one again.
+have numbers: ``python tests/_support/kept_server.py FOLDER`` and a line ``{"do": "model", "seed": 7}`` does one again.
 """
 
 import json
@@ -15,7 +15,7 @@ from time import perf_counter
 
 import pytest
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "_support"
 LONGEST = 5.0
 """Seconds that a case may take."""
 START = 600.0
@@ -30,9 +30,9 @@ class Server:
         self._start()
 
     def _start(self):
-        paths = [str(HERE.parent), *sys.path]
+        paths = [str(SUPPORT), *sys.path]
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE.parent / "kept_server.py"), str(self._folder)],
+            [sys.executable, str(SUPPORT / "kept_server.py"), str(self._folder)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip

@@ -119,7 +119,7 @@ def test_vectors_of_other_processors_change_no_bit_either(tmp_path: Path) -> Non
     )
     here = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, "-c", script, str(here), str(here.parent)],
+        [sys.executable, "-c", script, str(here), str(here.parent / "_support")],
         env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -90,7 +90,7 @@ class _Child:
     def __init__(self, function: str, memory: int, seconds: float) -> None:
         self._seconds = seconds
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the child
-        paths = os.pathsep.join([str(HERE.parent), *sys.path])
+        paths = os.pathsep.join([str(HERE.parent), str(HERE.parent / "_support"), *sys.path])
         self._process = subprocess.Popen(
             [sys.executable, "-W", "error", str(HERE / "watched.py"), function, str(memory), str(seconds)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,

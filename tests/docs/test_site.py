@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = (
     "index.html", "api/swiftem.GaussianMixture.html", "api/swiftem.methods.FastIncrementalEM.html",
     "gallery/index.html", "gallery/mixture_ellipses.html", "methods.html", "mixtures.html", "benchmarks.html",

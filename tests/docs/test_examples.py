@@ -12,7 +12,7 @@ import pytest
 import swiftem
 from swiftem import methods
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture

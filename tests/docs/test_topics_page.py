@@ -5,7 +5,7 @@ from pathlib import Path
 
 from swiftem.data.documents.corpus import FORMATS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "topics.md").read_text(encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAPER = ROOT.parent / "shared" / "paper.tex"
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ import pytest
 from swiftem.families import FAMILIES
 from swiftem.methods import METHODS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GUIDES = "".join(path.read_text() for path in sorted((ROOT / "docs").glob("add_a_*.md")))
 
 

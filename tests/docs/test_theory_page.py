@@ -11,7 +11,7 @@ import pytest
 import swiftem
 from swiftem import methods, models, theory
 
-PAGE = (Path(__file__).parents[1] / "docs" / "theory.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "theory.md").read_text(encoding="utf-8")
 
 
 def samples():

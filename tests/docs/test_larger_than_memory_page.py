@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[1] / "docs" / "larger_than_memory.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "larger_than_memory.md").read_text()
 
 
 def test_the_page_has_its_figures():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 UNITS = (
     r"([nµum]?s|seconds|[MG]i?B|bytes|numbers|evaluations|passes|iterations|rows|samples|words|tokens|drawn)"
 )

@@ -21,7 +21,7 @@ import swiftem
 from swiftem import methods, models
 from swiftem.cli.app import app
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
