@@ -98,7 +98,8 @@ def values_of(source: Path, only: Sequence[str], *, is_strict: bool) -> dict[str
     """Return the values that the sources in a folder give, computed in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "values.npz")
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(source), str(HERE / "_support"), str(HERE)])}
+        paths = [source, HERE / "_support", HERE]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
         command = [sys.executable, str(HERE / "gate.py"), "--values", str(out)]
         command += [part for word in only for part in ("--only", word)] + ["--strict"] * is_strict
         subprocess.run(command, env=environment, check=True)

@@ -12,9 +12,8 @@ HERE = Path(__file__).parent
 
 @pytest.mark.skipif(not (HERE.parent / "pyproject.toml").exists(), reason="needs the repository")
 def test_another_process_at_another_time_collects_the_same(request):
-    environment = os.environ | {
-        "PYTHONHASHSEED": "12345", "TZ": "Asia/Tokyo", "PYTHONPATH": os.pathsep.join([str(HERE / "_support"), str(HERE), *sys.path]),
-    }  # fmt: skip
+    path = os.pathsep.join([str(HERE / "_support"), str(HERE), *sys.path])
+    environment = os.environ | {"PYTHONHASHSEED": "12345", "TZ": "Asia/Tokyo", "PYTHONPATH": path}
     # A doctest's id is its object's name.
     here = {item.nodeid for item in request.session.items if isinstance(item, pytest.Function)}
     done = subprocess.run(
