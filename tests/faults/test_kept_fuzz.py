@@ -1,8 +1,8 @@
 """Changed model files and folders of checkpoints: refused by a sentence, or as good as before.
 
 A few seconds of it in the quick suite; ``SWIFTEM_FUZZ_SECONDS`` sets how long each slow form takes. Cases
-have numbers: ``python tests/_support/kept_server.py FOLDER`` and a line ``{"do": "model", "seed": 7}`` repeats
-one.
+have numbers: ``python tests/_support/kept_server.py FOLDER`` and a line ``{"do": "model", "seed": 7}`` does
+one again.
 """
 
 import json
