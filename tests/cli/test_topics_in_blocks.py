@@ -7,8 +7,7 @@ from pyarrow import parquet
 
 import swiftem
 from swiftem.cli import topics_in_blocks as module
-from swiftem.data import UciDocuments
-from swiftem.data.documents.blocks import SpooledDocuments
+from swiftem.data.documents.counts import FileDocuments, SpooledDocuments
 
 LIMIT = "300MB"
 
@@ -65,8 +64,8 @@ def test_every_document_has_its_topics(run, uci, tmp_path):
 
 def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LOADED", 10**9)
-    read, blocks = [], UciDocuments.blocks
-    monkeypatch.setattr(UciDocuments, "blocks", lambda self, rows: read.append(rows) or blocks(self, rows))
+    read, blocks = [], FileDocuments.blocks
+    monkeypatch.setattr(FileDocuments, "blocks", lambda self, rows: read.append(rows) or blocks(self, rows))
     code, output = run(
         uci, "--topics", 3, "--memory-limit", LIMIT, "--scratch", tmp_path, "--out", tmp_path / "out"
     )

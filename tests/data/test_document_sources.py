@@ -12,14 +12,11 @@ from table_files import sentence_of
 from swiftem.data import (
     CsrDocuments,
     DocumentSource,
-    LdaCDocuments,
-    TextDocuments,
-    UciDocuments,
     open_documents,
     read_bag_of_words,
     read_lda_c,
 )
-from swiftem.data.documents import lines
+from swiftem.data.documents import text_files
 
 rng = np.random.default_rng(0)
 COUNTS = sp.csr_array(rng.poisson(0.4, size=(57, 11)) * (rng.random((57, 1)) > 0.1))
@@ -79,7 +76,7 @@ def make(kind, folder):
 @pytest.mark.parametrize("kind", ["memory", "npz", "matrixmarket", "uci", "uci.gz", "lda-c", "text"])
 @pytest.mark.parametrize("rows", [1, 7, 19, 57, 100])
 def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "PIECE", 64)  # entries of a document in several pieces
+    monkeypatch.setattr(text_files, "PIECE", 64)  # entries of a document in several pieces
     source = make(kind, tmp_path)
     assert isinstance(source, DocumentSource)
     expected = COUNTS.toarray()
@@ -101,8 +98,8 @@ def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, monkeypatch):
 def test_counts_are_those_of_the_readers(tmp_path):
     some = np.diff(COUNTS.indptr) > 0
     for source, corpus in (
-        (UciDocuments(write_uci(tmp_path)), read_bag_of_words(tmp_path / "docword.toy.txt")),
-        (LdaCDocuments(write_lda_c(tmp_path)), read_lda_c(tmp_path / "toy.ldac")),
+        (open_documents(write_uci(tmp_path)), read_bag_of_words(tmp_path / "docword.toy.txt")),
+        (open_documents(write_lda_c(tmp_path)), read_lda_c(tmp_path / "toy.ldac")),
     ):
         ((_, block),) = source.blocks(1000)
         np.testing.assert_array_equal(block[some].toarray(), corpus.counts.toarray())
@@ -151,8 +148,8 @@ def test_uci_files_that_are_wrong(case, size, tmp_path, monkeypatch):
     file = tmp_path / "docword.bad.txt"
     file.write_text(content)
     (tmp_path / "vocab.bad.txt").write_text("fish\nrice\n")
-    monkeypatch.setattr(lines, "PIECE", max(size, 8))
-    sentence = sentence_of(lambda: list(UciDocuments(file).blocks(2)))
+    monkeypatch.setattr(text_files, "PIECE", max(size, 8))
+    sentence = sentence_of(lambda: list(open_documents(file).blocks(2)))
     assert sentence.startswith(str(file))
     assert re.search(expected, sentence), sentence
 
@@ -164,18 +161,20 @@ def test_other_files_that_are_wrong(tmp_path):
         ("1 0:1\n1 0:-2\n", "pairs such as 17:2, in each line, got '1 0:-2' in line 2"),
     ):
         file.write_text(content)
-        assert expected in sentence_of(lambda: list(LdaCDocuments(file).blocks(5)))
+        assert expected in sentence_of(lambda: list(open_documents(file, format="lda-c").blocks(5)))
     file.write_text("1 0:1\n1 7:1\n")
     (tmp_path / "vocab.txt").write_text("fish\nrice\n")
-    sentence = sentence_of(lambda: list(LdaCDocuments(file).blocks(5)))
+    sentence = sentence_of(lambda: list(open_documents(file, format="lda-c").blocks(5)))
     assert "words from 0 to 1" in sentence
     assert "got 7 in line 2" in sentence
     (tmp_path / "empty.txt").write_text("\n")
     assert "at least one document" in sentence_of(
-        lambda: list(TextDocuments(tmp_path / "empty.txt", WORDS).blocks(1))
+        lambda: list(open_documents(tmp_path / "empty.txt", WORDS, "text").blocks(1))
     )
     assert "give vocabulary" in sentence_of(lambda: open_documents(write_text(tmp_path)))
-    assert "at least one word, got none" in sentence_of(lambda: TextDocuments(tmp_path / "toy.txt", []))
+    assert "at least one word, got none" in sentence_of(
+        lambda: open_documents(tmp_path / "toy.txt", [], "text")
+    )
     assert "not read in blocks" in sentence_of(lambda: open_documents(write_text(tmp_path), WORDS, "csv"))
     assert "not exist" in sentence_of(lambda: open_documents(tmp_path / "nowhere"), FileNotFoundError)
     assert "got int" in sentence_of(lambda: open_documents(3), TypeError)
@@ -187,8 +186,8 @@ def test_other_files_that_are_wrong(tmp_path):
 
 
 READ = """
-from swiftem.data import UciDocuments
-print(sum(block.sum() for _, block in UciDocuments(sys.argv[1]).blocks(1000)))
+from swiftem.data import open_documents
+print(sum(block.sum() for _, block in open_documents(sys.argv[1]).blocks(1000)))
 """
 
 

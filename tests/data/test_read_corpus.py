@@ -10,9 +10,8 @@ import scipy.sparse as sp
 
 from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
-from swiftem.data.documents.corpus import recognise
-from swiftem.data.documents.counts import beginnings
-from swiftem.data.documents.lines import vocabulary_beside
+from swiftem.data.documents.corpus import beginnings, recognise
+from swiftem.data.documents.text_files import vocabulary_beside
 
 
 def write(folder, content, name):

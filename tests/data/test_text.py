@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from swiftem.data import read_documents
-from swiftem.data.documents import lines
+from swiftem.data.documents import counts, text_files
 
 FAO = Path(__file__).parents[3] / "shared" / "data"
 
@@ -72,26 +72,26 @@ def test_the_paper_s_texts(name, n_documents):
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 1000])
 @pytest.mark.parametrize("content", [b"1\n22\n\n a line that is longer\n333", b"\n\n", b"", b"no end"])
 def test_pieces_of_a_file_are_the_file(tmp_path, size, content, monkeypatch):
-    monkeypatch.setattr(lines, "PIECE", size)
+    monkeypatch.setattr(text_files, "PIECE", size)
     (tmp_path / "file.txt").write_bytes(content)
-    pieces = list(lines.read_pieces(tmp_path / "file.txt", "a text"))
+    pieces = list(text_files.read_pieces(tmp_path / "file.txt", "a text"))
     assert b"".join(pieces) == content
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
 
 
 def test_lines_are_counted_from_piece_to_piece(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "PIECE", 8)
+    monkeypatch.setattr(text_files, "PIECE", 8)
     (tmp_path / "file.txt").write_text("one\ntwo\n\nthree\nfour\nfive\n")
     expected = [(1, "one"), (2, "two"), (3, ""), (4, "three"), (5, "four"), (6, "five")]
-    assert list(lines.read_lines(tmp_path / "file.txt")) == expected
-    assert list(lines.filled_lines(tmp_path / "file.txt")) == [line for line in expected if line[1]]
+    assert list(text_files.read_lines(tmp_path / "file.txt")) == expected
+    assert list(text_files.filled_lines(tmp_path / "file.txt")) == [line for line in expected if line[1]]
     (tmp_path / "file.txt").write_bytes(b"one\ntwo\n\nthree\nfo\xe9r\n")
     with pytest.raises(ValueError, match="the byte 0xe9 in line 5"):
-        list(lines.read_lines(tmp_path / "file.txt"))
+        list(text_files.read_lines(tmp_path / "file.txt"))
 
 
 def test_a_file_that_would_fill_the_memory_is_stopped(tmp_path):
     """Of all that was read so far, not of the last piece."""
-    (tmp_path / "file.gz").write_bytes(gzip.compress(bytes(lines.FREE + 8 * lines.PIECE)))
+    (tmp_path / "file.gz").write_bytes(gzip.compress(bytes(counts.FREE + 8 * text_files.PIECE)))
     with pytest.raises(ValueError, match="must be at most 100 times as large when unpacked"):
-        list(lines.read_pieces(tmp_path / "file.gz", "a text"))
+        list(text_files.read_pieces(tmp_path / "file.gz", "a text"))

@@ -129,7 +129,7 @@ def test_phrases_are_words():
     documents += ["fish rice pond maize wheat rye", "rye wheat fish pond rice maize"] * 50
     _, words, _ = count_words(documents, stop_words=["the", "new"], phrases=True)
     assert words == ("drive", "fish", "hard", "hard drive", "maize", "pond", "rice", "rye", "wheat", "york")
-    counts = count_known_words(["a hard drive, hard"], words).counts
+    counts, _, _ = count_known_words(["a hard drive, hard"], words)
     assert counts.toarray().tolist() == [[0, 0, 1, 1, 0, 0, 0, 0, 0, 0]]
 
 

@@ -15,8 +15,8 @@ import swiftem
 import swiftem.topics.compute.streamed as module
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch, row_blocks, scratch_array
-from swiftem.data import CsrDocuments, UciDocuments, open_documents
-from swiftem.data.documents.blocks import SpooledDocuments
+from swiftem.data import CsrDocuments, open_documents
+from swiftem.data.documents.counts import SpooledDocuments
 from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
@@ -382,7 +382,7 @@ def test_new_words_with_names(tmp_path):
 
 def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path, monkeypatch):
     X, read = corpus(), []
-    source = UciDocuments(uci(tmp_path, X))
+    source = open_documents(uci(tmp_path, X))
     blocks = source.blocks
     monkeypatch.setattr(source, "blocks", lambda rows: read.append(rows) or blocks(rows))
     documents = StreamedDocuments(source, scratch=tmp_path)

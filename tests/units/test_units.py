@@ -219,7 +219,7 @@ def test_sums_are_pairwise():
     [
         ([np.zeros((0, 2))], None, "at least one row"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], None, "same columns in all units, got 1 columns in unit 1"),
-        ([np.array([[1.0], [np.nan]])], None, "unit 0 of data must have finite numbers, got NaN .* row 1"),
+        ([np.array([[1.0], [np.nan]])], None, r"unit 0 of data must be finite, got NaN at position \(1, 0\)"),
         ([np.zeros((3, 2))], [np.ones(2)], "chunked like the rows: 3 rows and 2 weights in unit 0"),
         ([np.zeros((3, 2))], [np.ones(3), np.ones(3)], "in 1 units, got 2"),
         ([np.zeros((3, 2))], [-np.ones(3)], "sample_weight of unit 0 of data must not be negative"),

@@ -6,26 +6,18 @@ from swiftem.data.as_source import as_source
 from swiftem.data.blocks import BlockSource
 from swiftem.data.columns import UnknownColumnError
 from swiftem.data.csv import CsvSource
-from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
 from swiftem.data.documents.corpus import open_documents, read_corpus
-from swiftem.data.documents.count_files import (
-    LdaCDocuments,
-    UciDocuments,
-    read_bag_of_words,
-    read_count_matrix,
-    read_lda_c,
-)
-from swiftem.data.documents.counts import CorpusCounts
-from swiftem.data.documents.lines import read_vocabulary
+from swiftem.data.documents.count_files import read_bag_of_words, read_count_matrix, read_lda_c
+from swiftem.data.documents.counts import CorpusCounts, CsrDocuments, DocumentSource
 from swiftem.data.documents.text_files import (
-    TextDocuments,
     read_documents,
     read_folder,
     read_text_csv,
     read_text_parquet,
+    read_vocabulary,
 )
 from swiftem.data.documents.tokens import CountSource, TokenSource
-from swiftem.data.documents.words import KnownWordCounts, WordCounts, count_known_words, count_words
+from swiftem.data.documents.words import WordCounts, count_known_words, count_words
 from swiftem.data.npy import NpySource
 from swiftem.data.open_source import open_source
 from swiftem.data.parquet import ParquetSource
@@ -43,16 +35,12 @@ __all__ = [
     "CsrDocuments",
     "CsvSource",
     "DocumentSource",
-    "KnownWordCounts",
-    "LdaCDocuments",
     "NpySource",
     "ParquetSource",
     "Source",
     "StoredSource",
     "Table",
-    "TextDocuments",
     "TokenSource",
-    "UciDocuments",
     "UnitSource",
     "UnknownColumnError",
     "WordCounts",

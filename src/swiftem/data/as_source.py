@@ -14,7 +14,7 @@ from swiftem.core.problem import Problem, allows_missing, check_model
 from swiftem.core.source import Source
 from swiftem.data.array import ArraySource
 from swiftem.data.blocks import BlockSource, is_one_shot
-from swiftem.data.documents.sparse import is_sparse
+from swiftem.data.documents.counts import is_sparse
 from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.foreign import is_planned, is_tensor
 from swiftem.data.open_source import are_paths, open_source

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.data.documents.sparse import checked_sparse, is_sparse
+from swiftem.data.documents.counts import checked_sparse, is_sparse
 
 __all__ = ["pyldavis_data"]
 

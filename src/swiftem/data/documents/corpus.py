@@ -15,29 +15,25 @@ import numpy as np
 
 from swiftem.core.checks import check_choice, shortened
 from swiftem.data.documents import count_files, text_files
-from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
-from swiftem.data.documents.counts import CorpusCounts, Texts, beginnings, counted_documents
-from swiftem.data.documents.lines import PathName, existing_file, filled_lines
-from swiftem.data.documents.sparse import is_sparse
+from swiftem.data.documents.counts import (
+    CorpusCounts,
+    CsrDocuments,
+    DocumentSource,
+    PathName,
+    Texts,
+    counted_documents,
+    is_sparse,
+)
+from swiftem.data.documents.text_files import existing_file, filled_lines
 from swiftem.data.documents.words import count_known_words, count_words, note_on_common
 
-__all__ = [
-    "FORMATS",
-    "check_for_format",
-    "count_texts",
-    "match_words",
-    "open_documents",
-    "read_corpus",
-    "recognise",
-]
+__all__ = ["FORMATS", "check_for_format", "count_texts", "open_documents", "read_corpus", "recognise"]
 
-Reader = Callable[[Path, PathName | None], CorpusCounts]
-Opener = Callable[[Path, PathName | None], DocumentSource]
-COUNTS: dict[str, tuple[Reader, Opener]] = {
-    "uci": (count_files.read_bag_of_words, count_files.UciDocuments),
-    "lda-c": (count_files.read_lda_c, count_files.LdaCDocuments),
-    "matrixmarket": (count_files.read_count_matrix, count_files.open_count_matrix),
-    "npz": (count_files.read_count_matrix, count_files.open_count_matrix),
+COUNTS: dict[str, tuple[Callable[..., CorpusCounts], Callable[..., DocumentSource]]] = {
+    "uci": (count_files.read_bag_of_words, count_files.open_uci),
+    "lda-c": (count_files.read_lda_c, count_files.open_lda_c),
+    "matrixmarket": (count_files.read_count_matrix, count_files.open_matrix),
+    "npz": (count_files.read_count_matrix, count_files.open_matrix),
 }
 """Readers of formats of counts, at once and in blocks."""
 TABLES = {"csv": text_files.read_text_csv, "parquet": text_files.read_text_parquet}
@@ -60,6 +56,8 @@ FIRST_LINES = {
 """How files of counts begin."""
 PEEKED = 5
 """Lines that are examined."""
+SHOWN, MOST_SHOWN, SHOWN_BYTES = 200, 4000, 1 << 26
+"""Characters of a document's text that are kept: at least, at most, and of all documents together."""
 USED_BY = {
     "text_column": (tuple(TABLES), "tables (csv, parquet)"),
     "label_column": (("folder", *TABLES), "tables (csv, parquet) and folders"),
@@ -179,27 +177,20 @@ def read_corpus(
         raise FileNotFoundError(f"{place} must be a file or a folder with a corpus, but does not exist.")
     if format == "auto":
         format = recognise(place)
-    word_options: dict[str, Any] = {"stop_words": stop_words, "phrases": phrases, "drop_common": drop_common}
+    options: dict[str, Any] = {"stop_words": stop_words, "phrases": phrases, "drop_common": drop_common}
     check_for_format(
-        place,
-        format,
-        vocabulary=vocabulary,
-        text_column=text_column,
-        label_column=label_column,
-        **word_options,
+        place, format, vocabulary=vocabulary, text_column=text_column, label_column=label_column, **options
     )
     if format in COUNTS:
         counted = COUNTS[format][0](place, vocabulary)
-        return counted if known_words is None else match_words(counted, known_words, str(place))
+        return counted if known_words is None else _match_words(counted, known_words, str(place))
     if format in TABLES:
         texts = TABLES[format](place, text_column, label_column)
     elif format == "folder":
         texts = _labelled(place, text_files.read_folder(place, leave_out), label_column)
     else:
         texts = text_files.read_text_lines(place)
-    return count_texts(
-        texts, n_words, known_words=known_words, source=str(place), format=format, **word_options
-    )
+    return count_texts(texts, str(place), format, known_words=known_words, n_words=n_words, **options)
 
 
 def check_for_format(place: Path, format: str, **given: object) -> None:
@@ -229,53 +220,83 @@ def _labelled(path: Path, texts: Texts, label: str | None) -> Texts:
 
 def count_texts(
     texts: Texts,
-    n_words: int = 5000,
-    stop_words: str | Iterable[str] | None = "english",
-    *,
-    phrases: bool = False,
-    drop_common: float | None = None,
-    known_words: Sequence[str] | None = None,
     source: str = "The corpus",
     format: str = "text",
+    *,
+    known_words: Sequence[str] | None = None,
+    stop_words: str | Iterable[str] | None = "english",
+    drop_common: float | None = None,
+    **options: Any,
 ) -> CorpusCounts:
-    """Return the word counts of texts; arguments as for :func:`read_corpus`.
+    """Return the word counts of texts.
 
+    Parameters
+    ----------
+    texts : Texts
+        The documents.
+    source, format : str
+        Name of the corpus in messages, and its format.
+    known_words, stop_words, drop_common
+        As for :func:`read_corpus`.
+    **options
+        Other arguments of :func:`swiftem.data.count_words`; known words do not need them.
+
+    Examples
+    --------
     >>> from swiftem.data.documents.counts import Texts
     >>> count_texts(Texts(["Rice and maize.", "It is."], ["a", "b"], [])).notes
     ('1 of 2 documents has none of the words and was left out: b.',)
     """
-    documents, names, given_notes, labels = texts
-    notes = list(given_notes)
+    documents, names, notes, labels = texts
     if known_words is None:
         try:
             counts, words, kept = count_words(
-                documents, n_words, stop_words, phrases=phrases, drop_common=drop_common
+                documents, stop_words=stop_words, drop_common=drop_common, **options
             )
         except ValueError as error:
             raise ValueError(re.sub(r"^documents\b", lambda _: source, str(error))) from None
-        if drop_common is None:
-            notes += note_on_common(counts, words)
+        new_notes = note_on_common(counts, words) if drop_common is None else []
     else:
         words = tuple(known_words)
         counts, kept, unknown = count_known_words(documents, words, stop_words)
-        notes += _note_on_unknown(source, words, unknown, float(counts.sum()))
+        new_notes = _note_on_unknown(source, words, unknown, float(counts.sum()))
     if len(kept) < len(documents):
-        dropped = sorted(set(range(len(documents))) - set(kept.tolist()))
+        dropped = np.setdiff1d(np.arange(len(documents)), kept)
         does = "has none of the words and was" if len(dropped) == 1 else "have none of the words and were"
         which = shortened([names[place] for place in dropped], 3)
-        notes.append(f"{len(dropped):,} of {len(documents):,} documents {does} left out: {which}.")
+        new_notes.append(f"{len(dropped):,} of {len(documents):,} documents {does} left out: {which}.")
     return CorpusCounts(
         counts,
         words,
         tuple(names[place] for place in kept),
         beginnings([documents[place] for place in kept]),
         format,
-        tuple(notes),
+        (*notes, *new_notes),
         None if labels is None else tuple(labels[place] for place in kept),
     )
 
 
-def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The corpus") -> CorpusCounts:
+def beginnings(texts: Sequence[str]) -> tuple[str, ...]:
+    r"""Return the first characters of each text in one line: fewer of them, the more texts there are.
+
+    >>> beginnings([" Rice\n  and maize. "])
+    ('Rice and maize.',)
+    >>> len(beginnings(["rice " * 1000])[0]), len(beginnings(["rice " * 1000] * 100_000)[0])
+    (3999, 670)
+    """
+    length = max(SHOWN, min(MOST_SHOWN, SHOWN_BYTES // max(1, len(texts))))
+    return tuple(_beginning(text, length) for text in texts)
+
+
+def _beginning(text: str, length: int) -> str:
+    # Only part of a long text is read: white space is rarely more than nine tenths of it.
+    line = " ".join(text[: 10 * length].split())
+    if len(line) <= length and len(text) <= 10 * length:
+        return line
+    return line[: length - 2].rstrip(" .,;:") + "…"
+
+
+def _match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The corpus") -> CorpusCounts:
     """Return the corpus with a column for each of ``words``; other words are left out, with a note.
 
     Parameters
@@ -291,7 +312,7 @@ def match_words(corpus: CorpusCounts, words: Sequence[str], source: str = "The c
     --------
     >>> import scipy.sparse as sp
     >>> from swiftem.data import CorpusCounts
-    >>> corpus = match_words(CorpusCounts(sp.csr_array([[1, 2]]), ("fish", "rice"), ("a",)), ("rice", "rye"))
+    >>> corpus = _match_words(CorpusCounts(sp.csr_array([[1, 2]]), ("fish", "rice"), ("a",)), ("rice", "rye"))
     >>> corpus.counts.toarray().tolist(), corpus.notes
     ([[2, 0]], ("1 of 3 words (33%) ... left out, most often 'fish'.",))
     """
@@ -363,7 +384,7 @@ def open_documents(data: Any, vocabulary: Any = None, format: str | None = None)
             raise ValueError(
                 f"{file} is text, and its words must be known: give vocabulary, or use read_corpus."
             )
-        return text_files.TextDocuments(file, vocabulary)
+        return text_files.open_texts(file, vocabulary)
     if format not in COUNTS:
         raise ValueError(f"{file} is not read in blocks, as it is {format}: load it with read_corpus.")
     return COUNTS[format][1](file, vocabulary)

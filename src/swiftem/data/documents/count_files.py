@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -17,41 +18,44 @@ from numpy.typing import NDArray
 
 from swiftem.core.files import damage_named
 from swiftem.core.types import Index
-from swiftem.data.documents.blocks import MOST_EMPTY, CsrDocuments, FileDocuments, too_many_documents
-from swiftem.data.documents.counts import CorpusCounts, Entries, check_tokens, counted_documents
-from swiftem.data.documents.lines import (
+from swiftem.data.documents.counts import (
+    MOST_EMPTY,
+    CorpusCounts,
+    CsrDocuments,
+    Entries,
+    FileDocuments,
     PathName,
-    check_unnamed_words,
+    Sparse,
+    check_tokens,
+    checked_counts,
+    counted_documents,
+    most_bytes,
+    too_many_documents,
+)
+from swiftem.data.documents.text_files import (
     check_unpacked,
     existing_file,
     filled_lines,
     read_pieces,
     vocabulary_beside,
 )
-from swiftem.data.documents.sparse import Sparse, checked_counts
 
-__all__ = [
-    "LdaCDocuments",
-    "UciDocuments",
-    "open_count_matrix",
-    "read_bag_of_words",
-    "read_count_matrix",
-    "read_lda_c",
-]
+__all__ = ["open_lda_c", "open_matrix", "open_uci", "read_bag_of_words", "read_count_matrix", "read_lda_c"]
 
 UCI, LDA_C = "a bag of words in UCI's format", "a corpus in lda-c's format"
 MARKET = "a matrix of counts in MatrixMarket's format"
 NPZ = "a sparse matrix of counts, as scipy.sparse.save_npz writes it"
 BANNER = re.compile(
-    rb"%%?MatrixMarket\s+matrix\s+"
-    rb"(coordinate\s+pattern|(?:coordinate|array)\s+(?:(?:unsigned-)?integer|real|double))\s+"
-    rb"(general|symmetric)[ \t\r]*",
+    rb"%%?MatrixMarket\s+matrix\s+(?!array\s+pattern)"
+    rb"(coordinate|array)\s+(pattern|(?:unsigned-)?integer|real|double)\s+general[ \t\r]*",
     flags=re.IGNORECASE,
 )
 SIZE = re.compile(
     rb"\n(?:(?:%[^\n]*+|[ \t\r]*+)\n)*+[ \t]*+([0-9]{1,15}(?:[ \t]++[0-9]{1,15}){1,2})[ \t\r]*+(?:\n|\Z)"
 )
 """Comments, and the line with the numbers of rows, columns and, for coordinates, entries."""
+UNNAMED = 1 << 24
+"""Maximum number of words without names for a small file; hashed words have such numbers."""
 ENTRY = 16
 """Bytes of an entry and its position in memory, whatever they take in the file."""
 INTEGER = rb"[0-9]++"
@@ -161,58 +165,40 @@ def read_entries(
         )
 
 
-class UciDocuments(FileDocuments):
-    r"""The documents of a file such as ``docword.pubmed.txt.gz``; memory does not grow with the file.
+def open_uci(path: PathName, vocabulary: PathName | None = None) -> FileDocuments:
+    """Return the documents of a file such as ``docword.pubmed.txt.gz``.
 
     Parameters
     ----------
     path : path
-        As for :func:`swiftem.data.read_bag_of_words`. Its lines must be ordered by document, as UCI's are; at
-        most a million documents may be without words.
+        As for :func:`read_bag_of_words`. Its lines must be ordered by document to be read in blocks, as UCI's
+        are; at most a million documents may be without words.
     vocabulary : path, optional
         The words, one per line; by default ``vocab.pubmed.txt`` next to ``docword.pubmed.txt``.
-
-    Attributes
-    ----------
-    words : tuple of str
-        The vocabulary.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from swiftem.data import UciDocuments
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "docword.toy.txt")
-    ...     _ = file.write_text("3\n2\n3\n1 1 1\n1 2 1\n3 2 2\n")
-    ...     _ = pathlib.Path(folder, "vocab.toy.txt").write_text("fish\nrice\n")
-    ...     [(first, block.toarray().tolist()) for first, block in UciDocuments(file).blocks(2)]
-    [(0, [[1, 1], [0, 0]]), (2, [[0, 2]])]
     """
+    file = Path(path)
+    lines = [line.strip() for line in (next(read_pieces(file, UCI), b"") + b"\n\n\n").split(b"\n", 3)]
+    for number, what in enumerate(("documents", "words", "entries")):
+        if not UCI_SIZE.fullmatch(lines[number]):
+            got = lines[number][:40].decode("utf-8", "replace")
+            raise ValueError(f"{file} must have the number of {what} in line {number + 1}, got {got!r}.")
+    n_documents, n_words, n_entries = map(int, lines[:3])
+    words = vocabulary_beside(file, vocabulary, n_words)
+    if words is None:
+        name = "vocab." + file.name.removesuffix(".gz").removeprefix("docword.")
+        raise FileNotFoundError(
+            f"{file} must have a vocabulary next to it, one word per line, but {file.with_name(name)} "
+            "does not exist: name another file with vocabulary (--vocabulary on the command line)."
+        )
+    limits = {"document": (1, n_documents), "word": (1, n_words), "count": (0, MOST_COUNT)}
 
-    def __init__(self, path: PathName, vocabulary: PathName | None = None) -> None:
-        file = Path(path)
-        lines = [line.strip() for line in (next(read_pieces(file, UCI), b"") + b"\n\n\n").split(b"\n", 3)]
-        for number, what in enumerate(("documents", "words", "entries")):
-            if not UCI_SIZE.fullmatch(lines[number]):
-                got = lines[number][:40].decode("utf-8", "replace")
-                raise ValueError(f"{file} must have the number of {what} in line {number + 1}, got {got!r}.")
-        n_documents, n_words, self._n_entries = map(int, lines[:3])
-        words = vocabulary_beside(file, vocabulary, n_words)
-        if words is None:
-            name = "vocab." + file.name.removesuffix(".gz").removeprefix("docword.")
-            raise FileNotFoundError(
-                f"{file} must have a vocabulary next to it, one word per line, but {file.with_name(name)} "
-                "does not exist: name another file with vocabulary (--vocabulary on the command line)."
-            )
-        super().__init__(file, words, n_words, n_documents)
+    def read() -> Iterator[tuple[int, Entries]]:
+        pieces = read_pieces(file, UCI)
+        entries = chain(next(pieces).split(b"\n", 3)[3:], pieces)
+        for table in read_entries(file, entries, 4, n_entries, limits):
+            yield n_documents, table.astype(np.int64, copy=False) - (1, 1, 0)
 
-    def entries(self) -> Iterator[Entries]:
-        """Yield the entries of each piece of the file."""
-        pieces = read_pieces(self.file, UCI)
-        first = next(pieces).split(b"\n", 3)[3:]
-        limits = {"document": (1, self.n_documents or 0), "word": (1, self.n_words), "count": (0, MOST_COUNT)}
-        for table in read_entries(self.file, chain(first, pieces), 4, self._n_entries, limits):
-            yield table.astype(np.int64, copy=False) - (1, 1, 0)
+    return FileDocuments(file, "uci", read, n_words, words, n_documents)
 
 
 def read_bag_of_words(path: PathName, vocabulary: PathName | None = None) -> CorpusCounts:
@@ -245,60 +231,50 @@ def read_bag_of_words(path: PathName, vocabulary: PathName | None = None) -> Cor
     >>> corpus.counts.toarray().tolist(), corpus.words
     ([[1, 1], [0, 2]], ('fish', 'rice'))
     """
-    return UciDocuments(path, vocabulary).load(lambda row: f"document {row + 1}", "uci")
+    return open_uci(path, vocabulary).load(lambda row: f"document {row + 1}")
 
 
-class LdaCDocuments(FileDocuments):
-    r"""The documents of a file in lda-c's format; memory does not grow with the file.
+def open_lda_c(path: PathName, vocabulary: PathName | None = None) -> FileDocuments:
+    """Return the documents of a file in lda-c's format.
 
     Parameters
     ----------
     path : path
-        As for :func:`swiftem.data.read_lda_c`.
+        As for :func:`read_lda_c`.
     vocabulary : path, optional
         The words, one per line; by default a file next to it. Without any, a pass finds V.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from swiftem.data import LdaCDocuments
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "toy.dat")
-    ...     _ = file.write_text("2 0:1 1:1\n1 1:2\n")
-    ...     documents = LdaCDocuments(file)
-    ...     [(first, block.toarray().tolist()) for first, block in documents.blocks(5)], documents.n_documents
-    ([(0, [[1, 1], [0, 2]])], 2)
     """
+    file = Path(path)
+    words = vocabulary_beside(file, vocabulary)
+    if words is None:
+        tables = (table for _, table in _lda_c_entries(file, MOST_WORDS))
+        n_words = max((int(table[:, 1].max(initial=-1)) for table in tables), default=-1) + 1
+        _check_unnamed_words(file, n_words)
+    else:
+        n_words = len(words)
+    if not n_words:
+        raise ValueError(f"{file} must have at least one document with a word in it, got none.")
+    return FileDocuments(file, "lda-c", partial(_lda_c_entries, file, n_words), n_words, words)
 
-    def __init__(self, path: PathName, vocabulary: PathName | None = None) -> None:
-        file = Path(path)
-        words = vocabulary_beside(file, vocabulary)
-        super().__init__(file, words, MOST_WORDS if words is None else len(words))
-        if words is None:
-            self.n_words = max((int(table[:, 1].max(initial=-1)) for table in self.entries()), default=-1) + 1
-            check_unnamed_words(file, self.n_words)
-        if not self.n_words:
-            raise ValueError(f"{file} must have at least one document with a word in it, got none.")
 
-    def entries(self) -> Iterator[Entries]:
-        """Yield the entries of each piece of the file, and count the documents."""
-        first = 0
-        for piece in numbered(self.file, read_pieces(self.file, LDA_C)):
-            n_pairs = np.array([line.count(b":") for line in piece.content.split(b"\n") if line.strip()], int)
-            numbers = piece.numbers(PAIRS, "the number of pairs, and pairs such as 17:2,")
-            begin = np.cumsum(1 + 2 * n_pairs) - 1 - 2 * n_pairs
-            row = np.arange(len(n_pairs))
-            wrong = np.flatnonzero(numbers[begin] != n_pairs)
-            if len(wrong):
-                got = f"{numbers[begin][wrong[0]]} and {n_pairs[wrong[0]]} pairs"
-                piece.fail("as many pairs in a line as its first number says", got, wrong[0])
-            word, count = np.delete(numbers, begin).reshape(-1, 2).T
-            row = np.repeat(row, n_pairs)
-            piece.check_range("words", word, (0, self.n_words - 1), row)
-            piece.check_range("counts", count, (0, MOST_COUNT), row)
-            yield np.stack([first + row, word, count], axis=1)
-            first += len(n_pairs)
-        self.n_documents = first
+def _lda_c_entries(file: Path, n_words: int) -> Iterator[tuple[int, Entries]]:
+    """Yield the number of documents up to the end of each piece of the file, and its entries."""
+    first = 0
+    for piece in numbered(file, read_pieces(file, LDA_C)):
+        n_pairs = np.array([line.count(b":") for line in piece.content.split(b"\n") if line.strip()], int)
+        numbers = piece.numbers(PAIRS, "the number of pairs, and pairs such as 17:2,")
+        begin = np.cumsum(1 + 2 * n_pairs) - 1 - 2 * n_pairs
+        row = np.arange(len(n_pairs))
+        wrong = np.flatnonzero(numbers[begin] != n_pairs)
+        if len(wrong):
+            got = f"{numbers[begin][wrong[0]]} and {n_pairs[wrong[0]]} pairs"
+            piece.fail("as many pairs in a line as its first number says", got, wrong[0])
+        word, count = np.delete(numbers, begin).reshape(-1, 2).T
+        row = np.repeat(row, n_pairs)
+        piece.check_range("words", word, (0, n_words - 1), row)
+        piece.check_range("counts", count, (0, MOST_COUNT), row)
+        first += len(n_pairs)
+        yield first, np.stack([first - len(n_pairs) + row, word, count], axis=1)
 
 
 def read_lda_c(path: PathName, vocabulary: PathName | None = None) -> CorpusCounts:
@@ -330,9 +306,9 @@ def read_lda_c(path: PathName, vocabulary: PathName | None = None) -> CorpusCoun
     >>> corpus.counts.toarray().tolist(), corpus.names, corpus.words
     ([[1, 1], [0, 2]], ('line 1', 'line 2'), None)
     """
-    documents = LdaCDocuments(path, vocabulary)
+    documents = open_lda_c(path, vocabulary)
     numbers = [number for number, _ in filled_lines(documents.file, LDA_C)]
-    return documents.load(lambda row: f"line {numbers[row]}", "lda-c")
+    return documents.load(lambda row: f"line {numbers[row]}")
 
 
 def read_count_matrix(path: PathName, vocabulary: PathName | None = None) -> CorpusCounts:
@@ -373,7 +349,7 @@ def read_count_matrix(path: PathName, vocabulary: PathName | None = None) -> Cor
     return counted_documents(counts, words, lambda row: f"row {row}", str(file), format)
 
 
-def open_count_matrix(file: Path, vocabulary: PathName | None = None) -> CsrDocuments:
+def open_matrix(file: Path, vocabulary: PathName | None = None) -> CsrDocuments:
     """Return the counts of a matrix in a file as documents, with a row for every one.
 
     Raises
@@ -396,7 +372,7 @@ def _read(file: Path, vocabulary: PathName | None) -> tuple[Sparse, tuple[str, .
     counts = checked_counts(str(file), matrix).tocoo()  # its size depends on the entries, not on the shape
     words = vocabulary_beside(file, vocabulary, counts.shape[1])
     if words is None:
-        check_unnamed_words(file, counts.shape[1])
+        _check_unnamed_words(file, counts.shape[1])
     return counts, words, "npz" if is_archive else "matrixmarket"
 
 
@@ -409,36 +385,27 @@ def _read_market(file: Path) -> Sparse:
     if banner is None:
         got = content[:100].partition(b"\n")[0].decode("utf-8", "replace")
         raise ValueError(f"{file} must be {MARKET}, got something else in line 1 ({got!r}).")
-    layout, symmetry = (part.lower() for part in banner.groups())
-    is_dense, is_symmetric = layout.startswith(b"array"), symmetry == b"symmetric"
+    layout, field = (part.lower() for part in banner.groups())
+    is_dense, has_values = layout == b"array", field != b"pattern"
     size = SIZE.match(content, banner.end())
     numbers = [] if size is None else list(map(int, size[1].split()))
     if size is None or len(numbers) != (2 if is_dense else 3):
         wanted = "numbers of rows and columns" if is_dense else "numbers of rows, columns and entries"
         raise ValueError(f"{file} must have the {wanted} below line 1, got others.")
     rows, columns = numbers[:2]
-    if is_symmetric and rows != columns:
-        raise ValueError(f"{file} must be square, as it is symmetric, got {rows} rows and {columns} columns.")
+    n_entries = rows * columns if is_dense else numbers[2]
     limits: dict[str, tuple[int, int] | None] = {}
     if not is_dense:
         limits |= {"row": (1, rows), "column": (1, columns)}
-    if not layout.endswith(b"pattern"):
-        limits |= {"count": (0, MOST_COUNT)} if layout.endswith(b"integer") else {"number": None}
-    n_dense = rows * (rows + 1) // 2 if is_symmetric else rows * columns
+    if has_values:
+        limits |= {"count": (0, MOST_COUNT)} if field.endswith(b"integer") else {"number": None}
     first_line = content.count(b"\n", 0, size.start(1)) + 2
-    n_entries = n_dense if is_dense else numbers[2]
     (table,) = read_entries(file, [content[size.end() :]], first_line, n_entries, limits)
-    if not is_dense:
-        row, column = table[:, :2].T.astype(np.intp) - 1
-    elif is_symmetric:  # its columns one after the other, from the diagonal down
-        column, row = np.triu_indices(rows)
+    if is_dense:  # its columns one after the other
+        column, row = np.divmod(np.arange(n_entries), rows)
     else:
-        column, row = np.divmod(np.arange(n_dense), rows)
-    value = np.ones_like(row) if layout.endswith(b"pattern") else table[:, -1]
-    if is_symmetric:
-        other = row != column
-        row, column = np.append(row, column[other]), np.append(column, row[other])
-        value = np.append(value, value[other])
+        row, column = table[:, :2].T.astype(np.intp) - 1
+    value = table[:, -1] if has_values else np.ones_like(row)
     return sp.coo_array((value, (row, column)), shape=(rows, columns))
 
 
@@ -458,3 +425,10 @@ def _read_npz(file: Path) -> Sparse:
         # Compiled loops need the byte order of the machine.
         matrix.data = matrix.data.astype(matrix.dtype.newbyteorder("="), copy=False)
         return matrix
+
+
+def _check_unnamed_words(file: Path, n_words: int) -> None:
+    """Raise ValueError for too many words if only their numbers are known: topics have all of them."""
+    most = min(max(UNNAMED, most_bytes(file.stat().st_size)), MOST_WORDS)
+    if n_words > most:
+        raise ValueError(f"{file} must have a vocabulary if it has over {most:,} words, got {n_words:,}.")

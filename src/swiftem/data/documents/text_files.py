@@ -1,11 +1,13 @@
-"""Files of texts: one document per line, folders of text files, and tables with a column of text."""
+"""Text files: their bytes and lines, vocabularies, and documents in lines, folders and tables."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,16 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swiftem.core.checks import shortened
-from swiftem.data.documents.blocks import FileDocuments
-from swiftem.data.documents.counts import Entries, Texts
-from swiftem.data.documents.lines import (
-    PathName,
-    existing_file,
-    filled_lines,
-    read_lines,
-    read_pieces,
-    read_vocabulary,
-)
+from swiftem.data.documents.counts import UNPACKED, Entries, FileDocuments, PathName, Texts, most_bytes
 from swiftem.data.documents.words import count_known_words
 from swiftem.data.parquet import check_rows, opened
 
@@ -31,14 +24,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "TextDocuments",
+    "check_unpacked",
+    "existing_file",
+    "filled_lines",
+    "open_texts",
     "read_documents",
     "read_folder",
+    "read_lines",
+    "read_pieces",
     "read_text_csv",
     "read_text_lines",
     "read_text_parquet",
+    "read_vocabulary",
+    "vocabulary_beside",
 ]
 
+GZIP = b"\x1f\x8b"
+PIECE = 1 << 20
+"""Bytes read at a time."""
 TEXT = "a text file, one document per line"
 LINES = 4096
 """Texts that are counted at a time."""
@@ -53,44 +56,188 @@ TITLES = ("title", "name", "id")
 LONGEST_CELL = 1 << 30
 
 
-class TextDocuments(FileDocuments):
-    r"""The texts of a file, one per line, counted in given words; memory does not grow with the file.
+def existing_file(path: PathName, what: str) -> Path:
+    """Return ``path`` if it is a file; ``what`` describes in a message what it should be.
 
-    Parameters
-    ----------
-    path : path
-        A UTF-8 file, compressed with gzip or not.
-    words : sequence of str, or path
-        The vocabulary, or a file with one word per line. :func:`swiftem.data.count_words` defines words.
+    >>> existing_file("no-such-file", "a vocabulary, one word per line")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: no-such-file must be a vocabulary, one word per line, but does not exist.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} must be {what}, got a folder.")
+    if not file.exists():
+        raise FileNotFoundError(f"{file} must be {what}, but does not exist.")
+    return file
+
+
+def read_pieces(path: PathName, what: str) -> Iterator[bytes]:
+    r"""Yield the bytes of a file in pieces of about 1 MB, cut at the ends of lines.
+
+    A file compressed with gzip is unpacked, whatever its name.
+
+    >>> import gzip, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.gz")
+    ...     _ = file.write_bytes(gzip.compress(b"rice\nfish\n"))
+    ...     list(read_pieces(file, "a text file"))
+    [b'rice\nfish\n']
+    """
+    file = existing_file(path, what)
+    with file.open("rb") as raw:
+        is_packed = raw.read(2) == GZIP
+        raw.seek(0)
+        stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
+        size, rest = 0, list[bytes]()  # the beginning of a line that is longer than a piece
+        try:
+            while content := stream.read(PIECE):
+                size += len(content)
+                if is_packed:
+                    check_unpacked(file, size, raw.tell())
+                lines, end, beginning = content.rpartition(b"\n")
+                if end:
+                    yield b"".join([*rest, lines, end])
+                    rest = []
+                rest.append(beginning)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            reason = (str(error).rstrip(".") or type(error).__name__).lower()
+            raise ValueError(f"{file} must be a whole gzip file, got a damaged one ({reason}).") from None
+        if last := b"".join(rest):
+            yield last
+
+
+def check_unpacked(file: Path, size: int, packed_size: int) -> None:
+    """Raise ValueError if the content of a compressed file takes much more memory than the file."""
+    if size > most_bytes(packed_size):
+        advice = "store it without compression if this is intended"
+        raise ValueError(
+            f"{file} must be at most {UNPACKED} times as large when unpacked, got more: {advice}."
+        )
+
+
+def read_lines(path: PathName, what: str = "a text file") -> Iterator[tuple[int, str]]:
+    r"""Yield the number (from 1) and the text of each line of a UTF-8 file, without its end: LF, CRLF or CR.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "three.txt")
+    ...     _ = file.write_bytes(b"rice\n\nfish\r\n")
+    ...     list(read_lines(file))
+    [(1, 'rice'), (2, ''), (3, 'fish')]
+    """
+    number = 1
+    for piece in read_pieces(path, what):
+        content = piece.removeprefix(codecs.BOM_UTF8) if number == 1 else piece
+        lines = _decode(content.removesuffix(b"\n"), path, number).split("\n")
+        if len(lines) == 1:  # a file without a line feed has lines that end in CR
+            lines = lines[0].removesuffix("\r").split("\r")
+        for line in lines:
+            yield number, line.rstrip("\r")
+            number += 1
+
+
+def _decode(content: bytes, path: PathName, first_line: int) -> str:
+    """Return lines as text, or raise ValueError that names the first wrong one."""
+    place, advice = content.find(b"\0"), "it is a binary file, or UTF-16"
+    if place < 0:
+        try:
+            return content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            place, advice = error.start, "convert the file first"
+    got = f"the byte 0x{content[place]:02x}" if content[place] else "a NUL byte"
+    line = first_line + content.count(b"\n", 0, place)
+    raise ValueError(f"{path} must be text in UTF-8, got {got} in line {line}: {advice}.")
+
+
+def filled_lines(path: PathName, what: str = "a text file") -> Iterator[tuple[int, str]]:
+    """Yield the lines of :func:`read_lines` that have more than white space."""
+    return ((number, line) for number, line in read_lines(path, what) if line and not line.isspace())
+
+
+def read_vocabulary(path: PathName) -> tuple[str, ...]:
+    r"""Return the words of a file with one word per line: the first is word 0 (1 in UCI files).
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, a line is empty, or a word occurs twice; the message names the line.
 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from swiftem.data import TextDocuments
+    >>> from swiftem.data import read_vocabulary
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "toy.txt")
-    ...     _ = file.write_text("Fish and rice.\nNothing of it.\n")
-    ...     [block.toarray().tolist() for _, block in TextDocuments(file, ["fish", "rice"]).blocks(2)]
-    [[[1, 1], [0, 0]]]
+    ...     file = pathlib.Path(folder, "vocab.txt")
+    ...     _ = file.write_text("fish\nrice\n")
+    ...     read_vocabulary(file)
+    ('fish', 'rice')
     """
+    line_of: dict[str, int] = {}
+    for number, line in filled_lines(path, "a vocabulary, one word per line"):
+        word = line.strip()
+        if number > len(line_of) + 1:  # empty lines at the end are ignored, one in between would shift words
+            raise ValueError(f"{path} must have a word in every line, got none in line {len(line_of) + 1}.")
+        if word in line_of:
+            where = f"lines {line_of[word]} and {number}"
+            raise ValueError(f"{path} must have each word once, got {word!r} in {where}.")
+        line_of[word] = number
+    if not line_of:
+        raise ValueError(f"{path} must have at least one word, got none.")
+    return tuple(line_of)
 
-    words: tuple[str, ...]
 
-    def __init__(self, path: PathName, words: Sequence[str] | PathName) -> None:
-        given = read_vocabulary(words) if isinstance(words, str | os.PathLike) else tuple(words)
-        if not given:
-            raise ValueError("words must have at least one word, got none.")
-        super().__init__(Path(path), given, len(given))
+def vocabulary_beside(file: Path, vocabulary: PathName | None, n_words: int = 0) -> tuple[str, ...] | None:
+    """Return the words of counts: of a given file, or of one next to the counts; None if there is none.
 
-    def entries(self) -> Iterator[Entries]:
-        """Yield the entries of some lines at a time, and count the documents."""
-        first, lines = 0, filled_lines(self.file, TEXT)
+    For ``docword.nips.txt.gz`` it is ``vocab.nips.txt``; for ``ap.dat`` one of ``ap.vocab``,
+    ``ap.vocab.txt``, ``vocab.ap.txt`` and ``vocab.txt``. A file that is not given and has another number of
+    words than ``n_words`` belongs to other counts, unless it has the name of UCI's vocabularies.
+
+    >>> vocabulary_beside(Path("/nowhere/docword.nips.txt"), None) is None
+    True
+    """
+    name = file.name.removesuffix(".gz")
+    is_guess = vocabulary is None and not name.startswith("docword.")
+    if vocabulary is None:
+        stem = name.rpartition(".")[0] or name
+        names = [f"{stem}.vocab", f"{stem}.vocab.txt", f"vocab.{stem}.txt", "vocab.txt"]
+        beside = [file.with_name(other) for other in ["vocab." + name.removeprefix("docword."), *names]]
+        vocabulary = next((path for path in beside if path.is_file() and path != file), None)
+    if vocabulary is None:
+        return None
+    words = read_vocabulary(vocabulary)
+    if n_words in (0, len(words)):
+        return words
+    if is_guess:
+        return None
+    raise ValueError(f"{vocabulary} must have the {n_words:,} words of {file}, got {len(words):,}.")
+
+
+def open_texts(file: Path, words: Sequence[str] | PathName) -> FileDocuments:
+    """Return the texts of a file, one per line, counted in given words.
+
+    Parameters
+    ----------
+    file : path
+        A UTF-8 file, compressed with gzip or not.
+    words : sequence of str, or path
+        The vocabulary, or a file with one word per line. :func:`swiftem.data.count_words` defines words.
+    """
+    known = read_vocabulary(words) if isinstance(words, str | os.PathLike) else tuple(words)
+    if not known:
+        raise ValueError("words must have at least one word, got none.")
+
+    def read() -> Iterator[tuple[int, Entries]]:
+        n_documents, lines = 0, filled_lines(file, TEXT)
         while texts := [line for _, line in islice(lines, LINES)]:
-            counts, kept, _ = count_known_words(texts, self.words, None)
+            counts, kept, _ = count_known_words(texts, known, None)
             entries = counts.tocoo()
-            yield np.stack([first + kept[entries.row], entries.col, entries.data], axis=1)
-            first += len(texts)
-        self.n_documents = first
+            table = np.stack([n_documents + kept[entries.row], entries.col, entries.data], axis=1)
+            n_documents += len(texts)
+            yield n_documents, table
+
+    return FileDocuments(file, "text", read, len(known), known)
 
 
 def read_documents(path: PathName) -> list[str]:

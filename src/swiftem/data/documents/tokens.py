@@ -14,8 +14,7 @@ from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Samples, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
-from swiftem.data.documents.counts import check_tokens, without_zeros
-from swiftem.data.documents.sparse import Sparse, checked_counts
+from swiftem.data.documents.counts import Sparse, check_tokens, checked_counts, without_zeros
 from swiftem.data.weights import read_sample_weight
 
 __all__ = ["CountSource", "TokenSource"]

@@ -27,16 +27,7 @@ from swiftem.core.types import Array, Index
 if TYPE_CHECKING:
     from swiftem.data.documents.counts import Counts
 
-__all__ = [
-    "KnownWordCounts",
-    "WordCounts",
-    "count_known_words",
-    "count_words",
-    "find_phrases",
-    "note_on_common",
-    "stop_word_set",
-    "words_in",
-]
+__all__ = ["WordCounts", "count_known_words", "count_words", "note_on_common", "stop_word_set", "words_in"]
 
 Phrases = Collection[tuple[str, ...]]
 """Pairs of words."""
@@ -280,29 +271,11 @@ def count_words(
     return WordCounts(counts, tuple(words[place] for place in chosen), kept)
 
 
-class KnownWordCounts(NamedTuple):
-    """Counts of a vocabulary's words in documents.
-
-    Attributes
-    ----------
-    counts : scipy.sparse.csr_array of int, shape (D, V)
-        A row per document that has at least one of the words; columns in the order of the vocabulary.
-    kept : ndarray of int, shape (D,)
-        Indices of the rows' documents in the given list, from 0.
-    unknown : Counter of str
-        Words that are neither in the vocabulary nor stop words, with their counts.
-    """
-
-    counts: Counts
-    kept: Index
-    unknown: Counter[str]
-
-
 def count_known_words(
     documents: Iterable[str],
     words: Sequence[str],
     stop_words: str | Iterable[str] | None = "english",
-) -> KnownWordCounts:
+) -> tuple[Counts, Index, Counter[str]]:
     """Count the words of a vocabulary in each document; :func:`count_words` defines words.
 
     Parameters
@@ -316,8 +289,12 @@ def count_known_words(
 
     Returns
     -------
-    KnownWordCounts
-        ``counts`` (D, V), ``kept`` (D,) and ``unknown``.
+    counts : scipy.sparse.csr_array of int, shape (D, V)
+        A row per document that has at least one of the words; columns in the order of the vocabulary.
+    kept : ndarray of int, shape (D,)
+        Indices of the rows' documents in the given list, from 0.
+    unknown : Counter of str
+        Words that are neither in the vocabulary nor stop words, with their counts.
 
     Examples
     --------
@@ -335,7 +312,7 @@ def count_known_words(
         if place >= len(words) and word not in left_out
     }
     counts, kept = _without_empty(counts[:, : len(words)])
-    return KnownWordCounts(counts, kept, Counter(unknown))
+    return counts, kept, Counter(unknown)
 
 
 def _count(texts: list[str], phrases: Phrases, words: Sequence[str] = ()) -> tuple[Counts, dict[str, int]]:

@@ -9,16 +9,17 @@ however many rows there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from glob import glob
 from math import isfinite
 from os import PathLike, stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swiftem.core.checks import refuse_columns, shown
+from swiftem.core.checks import as_numbers, check_finite, refuse_columns, shown
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
@@ -27,8 +28,8 @@ from swiftem.data.columns import Column
 from swiftem.data.foreign import is_planned
 from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.parquet import ParquetSource
-from swiftem.data.units.rows import FileBlock, RowSummary, read_rows, rows_at, summarise_rows
-from swiftem.data.units.tasks import Units, Work
+from swiftem.data.units.tasks import DaskUnits, Units, Work
+from swiftem.data.weights import check_weights
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -40,10 +41,12 @@ __all__ = [
     "NEEDS_DASK",
     "UnitSamples",
     "UnitSource",
+    "aligned",
     "current_client",
     "open_units",
     "parts_of",
     "token_of",
+    "unit_weights",
     "units_of",
 ]
 
@@ -51,6 +54,8 @@ SAMPLE = 50_000
 """Approximate maximum number of rows kept at the client."""
 UNIT_BYTES = 16 * 2**20
 """Size of a unit of files without row groups."""
+BLOCK = 4096
+"""Rows that are summed at a time."""
 NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
 
 
@@ -96,12 +101,8 @@ class UnitSamples(Source):
                 f"got {len(each)}."
             )
         items = list(zip(units, each, where, strict=True))
-        self.units = Units(read, items)
+        self.units = Units(read, items) if client is None else DaskUnits(client, read, items)
         self._token = token
-        if client is not None:
-            from swiftem.data.units.cluster import DaskUnits
-
-            self.units = DaskUnits(client, read, items)
 
     def _summarise(self, summarise: Callable[..., Any], least: str, columns: str) -> list[Any]:
         """Return the summaries of all units by a first pass; units without samples are left out."""
@@ -141,6 +142,180 @@ class UnitSamples(Source):
         """Yield the indices of all units in order, at most ``rows`` at a time."""
         for start in range(0, self.n, rows):
             yield self.take(np.arange(start, min(start + rows, self.n)))
+
+
+class RowSummary(NamedTuple):
+    """Summary of a unit by a first pass.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows with positive weight.
+    columns : int
+        Number of columns.
+    weight : float
+        Sum of the weights.
+    names : tuple of str
+        Names of the columns, if there are any.
+    dtype : str
+        Type of the rows.
+    mean : ndarray, shape (d,)
+        Weighted mean of the rows, zero for a column without an observed cell.
+    largest : float
+        Largest absolute value.
+    masses : ndarray, shape (d,), or None
+        Weight of the observed cells of each column; None if no cell is missing.
+    """
+
+    n: int
+    columns: int
+    weight: float
+    names: tuple[str, ...]
+    dtype: str
+    mean: Array
+    largest: float
+    masses: Array | None
+
+
+def aligned(array: Any) -> Any:
+    """Return an array whose sums have the same bits everywhere: those from the network may not be aligned."""
+    return None if array is None else np.require(array, requirements=["C", "A", "W"])
+
+
+def unit_weights(weight: object, n: int, samples: str, where: str) -> Array:
+    """Return the weights of the samples ("rows" or "documents") of a unit; invalid ones raise ValueError."""
+    weights: Array = aligned(np.asarray(weight, dtype=np.float64).reshape(-1))
+    if len(weights) != n:
+        raise ValueError(
+            f"sample_weight must be chunked like the {samples}: {n} {samples} and {len(weights)} weights "
+            f"in {where}."
+        )
+    check_weights(f"sample_weight of {where}", weights, samples.removesuffix("s"))
+    return weights
+
+
+def read_rows(unit: Any, weight: object, where: str, *, allow_missing: bool = False) -> ArraySource:
+    """Return the rows of a unit with positive weight in aligned arrays; invalid rows raise ValueError.
+
+    Parameters
+    ----------
+    unit : callable, ndarray (b, d), data frame, or ArraySource
+        The rows. A function such as a partial :func:`read_block` returns rows and weights; a source is the
+        result of an earlier call.
+    weight : ndarray (b,), column of a data frame, or None
+        Their weights.
+    where : str
+        Name of the unit in errors.
+    allow_missing : bool
+        Whether NaN is a missing cell, instead of an error.
+    """
+    names: tuple[str, ...] = ()
+    if isinstance(unit, ArraySource):
+        rows, weights, names = unit.y, unit.weight, unit.names
+    else:
+        if callable(unit):
+            rows, weight = unit(allow_missing)
+        else:
+            rows, names = _numbers(unit, where, allow_missing), tuple(map(str, getattr(unit, "columns", ())))
+        check_finite(where, rows, allow_missing)
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise ValueError(f"{where} must have rows and columns, got an array of shape {rows.shape}.")
+        weights = None if weight is None else unit_weights(weight, len(rows), "rows", where)
+        if weights is not None and not weights.all():
+            rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+    source = ArraySource.checked(aligned(rows), aligned(weights), allow_missing)
+    source.names = names
+    return source
+
+
+def _numbers(table: Any, where: str, allow_missing: bool) -> NDArray[Any]:
+    """Return a block as floating-point numbers."""
+    refuse_columns(where, table)
+    values = table.to_numpy() if hasattr(table, "to_numpy") else table
+    if allow_missing and values.dtype.kind == "O":  # pandas' NA
+        values = table.to_numpy(dtype=np.float64, na_value=np.nan)
+    rows = as_numbers(where, values, allow_missing)
+    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+
+
+def read_block(
+    files: tuple[str, ...],
+    columns: tuple[Column, ...] | None,
+    weight: Column | None,
+    version: str,
+    number: int,
+    span: tuple[int, int] | None,
+    allow_missing: bool,
+) -> tuple[NDArray[Any], Array | None]:
+    """Return the rows and weights of a block of files, such as a row group of Parquet.
+
+    Parameters
+    ----------
+    files : tuple of str
+        All files of the source.
+    columns, weight : tuple or None, and name, number or None
+        As in :func:`swiftem.data.open_source`.
+    version : str
+        Changes if a file is written again: a worker then opens it again.
+    number : int
+        Index of the block.
+    span : tuple of int or None
+        First row and end of the block, if the files have no row groups.
+    allow_missing : bool
+        Whether NaN is a missing cell, instead of an error.
+    """
+    source = _opened(files, columns, weight, version, allow_missing)
+    if span is None:
+        rows, weights = source.block(number)
+        return rows, weights
+    batch = source.take(np.arange(*span))
+    return batch.y, batch.weight if source.is_weighted else None
+
+
+@lru_cache(maxsize=8)
+def _opened(
+    files: tuple[str, ...],
+    columns: tuple[Column, ...] | None,
+    weight: Column | None,
+    version: str,  # a process opens each version of the files once
+    allow_missing: bool,
+) -> Any:
+    return open_source(list(files), columns, weight, allow_missing=allow_missing)
+
+
+def summarise_rows(source: ArraySource) -> RowSummary:
+    """Return the summary of a unit."""
+    y, d = source.y, source.y.shape[1]
+    seen: NDArray[np.bool_] = ~np.isnan(y)
+    has_missing = not seen.all()
+    # Sums of differences from the first value of each column do not lose digits to an offset.
+    origin, total, masses = np.zeros(d), np.zeros(d), np.zeros(d)
+    if len(y):
+        first = y[np.argmax(seen, axis=0), np.arange(d)]
+        origin = np.where(seen.any(axis=0), first, 0.0).astype(np.float64)
+    for batch in source.blocks(BLOCK):
+        away = np.subtract(batch.y, origin, order="C")
+        if has_missing:
+            known = ~np.isnan(batch.y)
+            away = np.where(known, away, 0.0)
+            masses += batch.weight @ known
+        total += batch.weight @ away
+    divisor = np.where(masses > 0.0, masses, 1.0) if has_missing else source.total_weight or 1.0
+    return RowSummary(
+        source.n,
+        d,
+        source.total_weight,
+        source.names,
+        y.dtype.str,
+        origin + total / divisor,
+        float(np.abs(y[seen]).max(initial=0.0)) if has_missing else float(np.abs(y).max(initial=0.0)),
+        masses if has_missing else None,
+    )
+
+
+def rows_at(source: ArraySource, index: Index) -> tuple[NDArray[Any], Array | None]:
+    """Return some rows of a unit, and their weights if they have any."""
+    return source.y[index], None if source.weight is None else source.weight[index]
 
 
 class UnitSource(UnitSamples):
@@ -397,10 +572,10 @@ def open_units(
         step = max(1, UNIT_BYTES // source.row_bytes)
         spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
     written = [(status.st_size, status.st_mtime_ns) for status in map(stat, files)]
-    block = partial(FileBlock, tuple(files), chosen, weight, fingerprint(repr(written)))
+    block = partial(read_block, tuple(files), chosen, weight, fingerprint(repr(written)))
     place = files[0] if len(files) == 1 else "the files"
     return UnitSource(
-        [block(number, span) for number, span in enumerate(spans)],
+        [partial(block, number, span) for number, span in enumerate(spans)],
         client=current_client() if client is None else client,
         token=repr((tuple(files), chosen, weight)),
         where=[f"block {number} of {place}" for number in range(len(spans))],

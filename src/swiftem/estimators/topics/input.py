@@ -13,9 +13,8 @@ from swiftem.core.budget import BASE, MemoryLimitError, read_memory_limit
 from swiftem.core.checks import check_int, check_not_lazy, check_real
 from swiftem.core.files import in_words, scratch_array
 from swiftem.core.types import Array, Index
-from swiftem.data.documents.blocks import DocumentSource
 from swiftem.data.documents.corpus import open_documents
-from swiftem.data.documents.sparse import checked_sparse, is_sparse
+from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse
 from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, in_numpy, is_planned, is_tensor, kernels_of
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.data.weights import check_weights, extent_of

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout
 from swiftem.core.types import Array, Index
-from swiftem.data.documents.blocks import DocumentSource, FileDocuments, SpooledDocuments
-from swiftem.data.documents.sparse import checked_sparse
+from swiftem.data.documents.counts import DocumentSource, FileDocuments, SpooledDocuments, checked_sparse
 from swiftem.data.reading import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
 from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents, Spare

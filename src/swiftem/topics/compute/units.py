@@ -16,11 +16,10 @@ from swiftem.core.checks import as_numbers
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Samples
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.documents.counts import without_zeros
-from swiftem.data.documents.sparse import checked_sparse, is_sparse
+from swiftem.data.documents.counts import checked_sparse, is_sparse, without_zeros
 from swiftem.data.units.compute import UnitCompute, pairwise_sum
-from swiftem.data.units.source import UnitSamples
-from swiftem.data.units.tasks import aligned, nothing, unit_weights
+from swiftem.data.units.source import UnitSamples, aligned, unit_weights
+from swiftem.data.units.tasks import nothing
 from swiftem.data.weights import check_weights
 from swiftem.topics.compute.corpus import Documents, SmallDocuments
 from swiftem.topics.documents import BoundDocuments
