@@ -26,11 +26,11 @@ from swiftem.data.documents.counts import (
     FileDocuments,
     PathName,
     Sparse,
+    check_documents,
     check_tokens,
     checked_counts,
     counted_documents,
     most_bytes,
-    too_many_documents,
 )
 from swiftem.data.documents.text_files import (
     check_unpacked,
@@ -359,9 +359,7 @@ def open_matrix(file: Path, vocabulary: PathName | None = None) -> CsrDocuments:
     """
     counts, _, _ = _read(file, vocabulary)
     check_tokens(str(file), counts.data)
-    most = MOST_EMPTY + counts.nnz
-    if counts.shape[0] > most:
-        raise too_many_documents(file, most, counts.shape[0])
+    check_documents(file, counts.shape[0], MOST_EMPTY + counts.nnz)
     return CsrDocuments(counts)
 
 
@@ -390,8 +388,8 @@ def _read_market(file: Path) -> Sparse:
     size = SIZE.match(content, banner.end())
     numbers = [] if size is None else list(map(int, size[1].split()))
     if size is None or len(numbers) != (2 if is_dense else 3):
-        wanted = "numbers of rows and columns" if is_dense else "numbers of rows, columns and entries"
-        raise ValueError(f"{file} must have the {wanted} below line 1, got others.")
+        wanted = f"rows{' and columns' if is_dense else ', columns and entries'}"
+        raise ValueError(f"{file} must have the numbers of {wanted} below line 1, got others.")
     rows, columns = numbers[:2]
     n_entries = rows * columns if is_dense else numbers[2]
     limits: dict[str, tuple[int, int] | None] = {}
@@ -402,9 +400,8 @@ def _read_market(file: Path) -> Sparse:
     first_line = content.count(b"\n", 0, size.start(1)) + 2
     (table,) = read_entries(file, [content[size.end() :]], first_line, n_entries, limits)
     if is_dense:  # its columns one after the other
-        column, row = np.divmod(np.arange(n_entries), rows)
-    else:
-        row, column = table[:, :2].T.astype(np.intp) - 1
+        return sp.coo_array(table.reshape(columns, rows).T)
+    row, column = table[:, :2].T.astype(np.intp) - 1
     value = table[:, -1] if has_values else np.ones_like(row)
     return sp.coo_array((value, (row, column)), shape=(rows, columns))
 

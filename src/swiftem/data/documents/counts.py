@@ -38,13 +38,13 @@ __all__ = [
     "Sparse",
     "SpooledDocuments",
     "Texts",
+    "check_documents",
     "check_tokens",
     "checked_counts",
     "checked_sparse",
     "counted_documents",
     "is_sparse",
     "most_bytes",
-    "too_many_documents",
     "without_zeros",
 ]
 
@@ -104,14 +104,11 @@ class CorpusCounts:
 
     def __post_init__(self) -> None:
         n_documents, n_words = self.counts.shape
-        for name, given, wanted in (
-            ("words", self.words, n_words),
-            ("names", self.names, n_documents),
-            ("texts", self.texts, n_documents),
-            ("labels", self.labels, n_documents),
-        ):
-            if given is not None and len(given) != wanted:
-                raise ValueError(f"{name} must have {wanted} entries, as counts have, got {len(given)}.")
+        lengths = {"words": n_words} | dict.fromkeys(("names", "texts", "labels"), n_documents)
+        for name, length in lengths.items():
+            given = getattr(self, name)
+            if given is not None and len(given) != length:
+                raise ValueError(f"{name} must have {length} entries, as counts have, got {len(given)}.")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -351,23 +348,19 @@ class DocumentSource(Protocol):
     @property
     def n_documents(self) -> int | None:
         """Number of documents, None if it is unknown before a pass."""
-        ...
 
     @property
     def n_words(self) -> int:
         """Size of the vocabulary."""
-        ...
 
     def blocks(self, rows: int) -> Iterator[tuple[int, Counts]]:
         """Yield the index of the first document, and the counts of ``rows`` documents, fewer at the end.
 
         Counts are CSR arrays (., V) without duplicates or zeros, words ascending in a row.
         """
-        ...
 
     def fingerprint(self) -> str:
         """Return a text that changes if the counts change."""
-        ...
 
 
 class CsrDocuments:
@@ -434,8 +427,7 @@ class FileDocuments:
         """Yield the index of the first document and the counts of ``rows`` documents."""
         check_int("rows", rows, minimum=1)
         most = MOST_EMPTY + most_bytes(self.file.stat().st_size) // SHORTEST_LINE
-        if self.n_documents is not None and self.n_documents > most:
-            raise too_many_documents(self.file, most, self.n_documents)
+        check_documents(self.file, self.n_documents or 0, most)
         n_documents, first, last, waiting = 0, 0, 0, list[Entries]()
         for end, table in read_ahead(self.read()):
             n_documents = end
@@ -484,12 +476,13 @@ def most_bytes(packed_size: int) -> int:
     return UNPACKED * packed_size + FREE
 
 
-def too_many_documents(file: Path, most: int, n_documents: int) -> ValueError:
-    """Return the error for a file with many more documents than entries fit into it."""
-    return ValueError(
-        f"{file} must have at most {most:,} documents to be read in blocks, got {n_documents:,}: load it "
-        "with read_corpus, which leaves out those without words."
-    )
+def check_documents(file: Path, n_documents: int, most: int) -> None:
+    """Raise ValueError for a file that claims many more documents than entries fit into it."""
+    if n_documents > most:
+        raise ValueError(
+            f"{file} must have at most {most:,} documents to be read in blocks, got {n_documents:,}: load it "
+            "with read_corpus, which leaves out those without words."
+        )
 
 
 class SpooledDocuments:

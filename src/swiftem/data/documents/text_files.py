@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from swiftem.core.checks import shortened
 from swiftem.data.documents.counts import UNPACKED, Entries, FileDocuments, PathName, Texts, most_bytes
 from swiftem.data.documents.words import count_known_words
 from swiftem.data.parquet import check_rows, opened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "check_unpacked",
@@ -52,6 +48,8 @@ CSV = "a table in CSV with a column of text"
 TEXT_PARQUET = "a Parquet file with a column of text"
 DELIMITERS = ",;\t"
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|(nan|inf|na|null|none|true|false)?", re.I)
+STRING = re.compile(r"(dictionary<values=)?(large_)?string")
+"""Types of Arrow that hold text."""
 TITLES = ("title", "name", "id")
 LONGEST_CELL = 1 << 30
 
@@ -469,20 +467,12 @@ def read_text_parquet(
     with opened(file) as stored:
         schema, n_rows = stored.schema_arrow, stored.metadata.num_rows
         header = [str(name) for name in schema.names]
-        of_text = [name for name, type in zip(header, schema.types, strict=True) if _is_text(type)]
+        of_text = [name for name, type in zip(header, schema.types, strict=True) if STRING.match(str(type))]
         if not n_rows:
             raise ValueError(f"{file} must have at least one row, got none.")
         check_rows(file, n_rows, 3, "split it into several files")
         cells = lambda name: stored.read(columns=[name]).column(name).to_pylist()  # noqa: E731
         return _texts(file, header, of_text, cells, text_column, label_column)
-
-
-def _is_text(type: pa.DataType) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(type):
-        type = type.value_type
-    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
 
 
 def _texts(

@@ -239,32 +239,22 @@ def _numbers(table: Any, where: str, allow_missing: bool) -> NDArray[Any]:
 
 
 def read_block(
-    files: tuple[str, ...],
-    columns: tuple[Column, ...] | None,
-    weight: Column | None,
-    version: str,
-    number: int,
-    span: tuple[int, int] | None,
-    allow_missing: bool,
+    opened: Callable[[bool], Any], number: int, span: tuple[int, int] | None, allow_missing: bool
 ) -> tuple[NDArray[Any], Array | None]:
     """Return the rows and weights of a block of files, such as a row group of Parquet.
 
     Parameters
     ----------
-    files : tuple of str
-        All files of the source.
-    columns, weight : tuple or None, and name, number or None
-        As in :func:`swiftem.data.open_source`.
-    version : str
-        Changes if a file is written again: a worker then opens it again.
+    opened : callable
+        Returns the source of the files; its argument is whether missing values are NaN.
     number : int
         Index of the block.
-    span : tuple of int or None
+    span : tuple of int, or None
         First row and end of the block, if the files have no row groups.
     allow_missing : bool
         Whether NaN is a missing cell, instead of an error.
     """
-    source = _opened(files, columns, weight, version, allow_missing)
+    source = opened(allow_missing)
     if span is None:
         rows, weights = source.block(number)
         return rows, weights
@@ -273,13 +263,8 @@ def read_block(
 
 
 @lru_cache(maxsize=8)
-def _opened(
-    files: tuple[str, ...],
-    columns: tuple[Column, ...] | None,
-    weight: Column | None,
-    version: str,  # a process opens each version of the files once
-    allow_missing: bool,
-) -> Any:
+def open_version(version: str, files: tuple[str, ...], columns: Any, weight: Any, allow_missing: bool) -> Any:
+    """Return the source of some files, which a process opens once for each ``version`` of them."""
     return open_source(list(files), columns, weight, allow_missing=allow_missing)
 
 
@@ -471,7 +456,6 @@ def units_of(
         None if sample_weight is None else parts_of("sample_weight", sample_weight),
         client=current_client() if client is None else client,
         token=token_of(data, sample_weight),
-        names=tuple(map(str, getattr(data, "columns", ()))),
         size=size if isfinite(size) else None,
         allow_missing=allow_missing,
     )
@@ -572,10 +556,10 @@ def open_units(
         step = max(1, UNIT_BYTES // source.row_bytes)
         spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
     written = [(status.st_size, status.st_mtime_ns) for status in map(stat, files)]
-    block = partial(read_block, tuple(files), chosen, weight, fingerprint(repr(written)))
+    opened = partial(open_version, fingerprint(repr(written)), tuple(files), chosen, weight)
     place = files[0] if len(files) == 1 else "the files"
     return UnitSource(
-        [partial(block, number, span) for number, span in enumerate(spans)],
+        [partial(read_block, opened, number, span) for number, span in enumerate(spans)],
         client=current_client() if client is None else client,
         token=repr((tuple(files), chosen, weight)),
         where=[f"block {number} of {place}" for number in range(len(spans))],

@@ -8,7 +8,6 @@ separate task, once per pass.
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import os
 import sys
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from swiftem.core.describe import environment, versions
+from swiftem.core.files import file_hash
 from swiftem.core.messages import warn
 from swiftem.data.foreign import is_planned
 from swiftem.kernels.threads import get_threads, set_threads
@@ -280,10 +280,9 @@ def _processor() -> str:
 def _versions() -> dict[str, str]:
     """Return the versions of this process; swiftem's has a hash of its files, as copies may differ."""
     package = Path(__file__).parents[2]
-    digest = hashlib.blake2b(digest_size=4)
-    for file in sorted(package.rglob("*.py")):
-        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    own = f"{sys.modules['swiftem'].__version__} with files {digest.hexdigest()}"
+    files = sorted(package.rglob("*.py"))
+    names = repr([file.relative_to(package).as_posix() for file in files])
+    own = f"{sys.modules['swiftem'].__version__} with files {file_hash(names, files)[:8]}"
     return {"swiftem": own} | versions("numpy", "scipy", "numba")
 
 
