@@ -350,21 +350,14 @@ def read_folder(path: PathName, leave_out: PathName | None = None) -> Texts:
 
 def _files(folder: Path, leave_out: Path | None) -> list[str]:
     """Return the paths of all files in a folder, with slashes, sorted; hidden ones are left out."""
-    found = []
+    names = []
     for base, folders, files in os.walk(folder):
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".") and (Path(base) / name).resolve() != leave_out
-        ]
-        inside = Path(base).relative_to(folder)
+        inside = Path(base)
+        folders[:] = [name for name in folders if name[0] != "." and (inside / name).resolve() != leave_out]
         # Opening pipes and sockets would block.
-        found += [
-            (inside / name).as_posix()
-            for name in files
-            if not name.startswith(".") and (Path(base) / name).is_file()
-        ]
-    return sorted(found)
+        visible = [inside / name for name in files if name[0] != "." and (inside / name).is_file()]
+        names += [file.relative_to(folder).as_posix() for file in visible]
+    return sorted(names)
 
 
 def _read(file: Path) -> tuple[str, str]:

@@ -117,7 +117,7 @@ class UnitSamples(Source):
                     f"{self.named} must have the same {columns} in all units, got {every[number].columns} "
                     f"{columns} in {self.units.items[number][2]} and {first.columns} before."
                 )
-        self.units.select(filled)
+        self.units.items = [self.units.items[number] for number in filled]
         summaries = [every[number] for number in filled]
         self.n, self.names = len(summaries), first.names
         self.lengths = np.array([unit.n for unit in summaries])

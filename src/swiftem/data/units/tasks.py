@@ -102,10 +102,6 @@ class Units:
         """Return the tasks of all units, without further arguments."""
         return [(number,) for number in range(len(self.items))]
 
-    def select(self, numbers: Sequence[int]) -> None:
-        """Leave out all but some units, and number these from 0."""
-        self.items = [self.items[number] for number in numbers]
-
     def hold(self, size: float) -> None:
         """Keep the content of units in the workers' memory, if ``size`` bytes fit: not in this process."""
 
