@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from swiftem.core.checks import check_int
 from swiftem.core.source import Batch, Layout, Reader, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.reading import read_ahead
 from swiftem.kernels.threads import get_threads
 
-__all__ = ["Chunk", "StoredSource", "rechunk", "weighted"]
+__all__ = ["Chunk", "StoredSource", "read_ahead", "rechunk", "weighted"]
+
+T = TypeVar("T")
 
 WINDOW_BYTES = 16 * 2**20
 """Default size of a window, within which draws are shuffled."""
@@ -25,6 +28,9 @@ CHUNK_BYTES = 2**20
 """Size of the part of a full pass that a thread processes at a time."""
 INDICES = 8 * 65_536 * 8
 """Memory of sample indices that are drawn ahead, and of arrays derived from them."""
+AHEAD = 2
+"""Items that wait to be used while a thread reads the next one."""
+END = object()
 
 
 class Chunk(NamedTuple):
@@ -245,3 +251,41 @@ def _joined(chunks: list[Chunk]) -> Chunk:
         np.concatenate([chunk.y for chunk in chunks]),
         np.concatenate(weights) if len(weights) == len(chunks) else None,
     )
+
+
+def read_ahead(items: Iterator[T], ahead: int = AHEAD) -> Generator[T, None, None]:
+    """Yield the items in order, while a thread reads the next ones, at most ``ahead`` + 1 of them.
+
+    Errors of the thread are raised here, after the items before them. When the consumer stops, by ``close``,
+    by an exception or by garbage collection of the generator, the thread ends and ``items`` is closed.
+
+    Parameters
+    ----------
+    items : iterator
+        The items; used only by the thread.
+    ahead : int
+        Number of items that wait.
+
+    Examples
+    --------
+    >>> list(read_ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    waiting = deque()  # type: ignore[var-annotated]  # futures of items, or of END
+    name = f"swiftem-reader-{id(waiting)}"
+    pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+    try:
+        while True:
+            while len(waiting) <= ahead + 1:
+                waiting.append(pool.submit(next, items, END))
+            item = waiting.popleft().result()
+            if item is END:
+                return
+            yield item
+    finally:
+        # The garbage collector may run this in the reader's thread, which cannot wait for itself.
+        is_reader = threading.current_thread().name.startswith(name)
+        pool.shutdown(wait=not is_reader, cancel_futures=True)
+        close = getattr(items, "close", None)  # iterators that are no generators may have none
+        if close is not None and not is_reader:
+            close()

@@ -25,7 +25,7 @@ from swiftem.data.documents.counts import (
 )
 from swiftem.data.documents.lines import PathName, most_bytes
 from swiftem.data.documents.sparse import Sparse, checked_counts
-from swiftem.data.reading import read_ahead
+from swiftem.data.stored import read_ahead
 
 if TYPE_CHECKING:
     from swiftem.data.documents.counts import Counts

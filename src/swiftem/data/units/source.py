@@ -23,8 +23,8 @@ from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
+from swiftem.data.as_source import is_planned
 from swiftem.data.columns import Column
-from swiftem.data.foreign import is_planned
 from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.parquet import ParquetSource
 from swiftem.data.units.rows import FileBlock, RowSummary, read_rows, rows_at, summarise_rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from swiftem.core.types import Array
-from swiftem.data.foreign import is_planned
+from swiftem.data.as_source import is_planned
 from swiftem.data.weights import check_weights
 
 if TYPE_CHECKING:
