@@ -5,7 +5,6 @@ from swiftem.data.array import ArraySource
 from swiftem.data.as_source import as_source
 from swiftem.data.blocks import BlockSource
 from swiftem.data.columns import UnknownColumnError
-from swiftem.data.csv import CsvSource
 from swiftem.data.documents.blocks import CsrDocuments, DocumentSource
 from swiftem.data.documents.corpus import open_documents, read_corpus
 from swiftem.data.documents.count_files import (
@@ -28,8 +27,8 @@ from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.documents.words import KnownWordCounts, WordCounts, count_known_words, count_words
 from swiftem.data.npy import NpySource
 from swiftem.data.open_source import open_source
-from swiftem.data.parquet import ParquetSource
 from swiftem.data.stored import Chunk, StoredSource
+from swiftem.data.table_files import TableSource
 from swiftem.data.tables import Table, read_table
 from swiftem.data.units.source import UnitSource, open_units
 
@@ -41,15 +40,14 @@ __all__ = [
     "CorpusCounts",
     "CountSource",
     "CsrDocuments",
-    "CsvSource",
     "DocumentSource",
     "KnownWordCounts",
     "LdaCDocuments",
     "NpySource",
-    "ParquetSource",
     "Source",
     "StoredSource",
     "Table",
+    "TableSource",
     "TextDocuments",
     "TokenSource",
     "UciDocuments",

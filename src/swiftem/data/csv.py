@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from swiftem.core.checks import shortened
 from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header
-from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile, TableSource
+from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile
 
-__all__ = ["CsvFile", "CsvSource", "number_in"]
+__all__ = ["CsvFile", "number_in"]
 
 HEAD_BYTES, LONGEST_LINE = 1 << 16, 1 << 26
 """Bytes that are examined for the layout, and most bytes of the first line."""
@@ -65,6 +65,9 @@ class CsvFile(TableFile):
     file : Path
         Text in UTF-8.
     """
+
+    access: ClassVar[Access] = "sequential"
+    reading: ClassVar[int] = 32 * 10**6
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -235,37 +238,6 @@ class CsvFile(TableFile):
         return ValueError(f"{self._file} must be text in UTF-8, got {got}: {advice}.")
 
 
-class CsvSource(TableSource):
-    r"""The rows of one or several CSV files, read in order on demand.
-
-    Lines have no fixed length, so that row i needs all lines before it: em, sem and
-    sem-vr work, the latter two in the order of the files, shuffled within a window. The constructor reads
-    the files once, to count and check the rows.
-
-    Parameters
-    ----------
-    files : path or sequence of paths
-        With the same columns; their layout is found as in :func:`swiftem.data.read_table`.
-    columns, weight, drop, window, allow_missing, leave_out
-        As in :func:`swiftem.data.open_source`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from swiftem.data import CsvSource
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "fish.csv")
-    ...     _ = file.write_text("kind,length,width\nperch,20.5,3\nbream,31,4.5\n")
-    ...     source = CsvSource(file, drop=["kind"])
-    ...     source.n, source.names, next(source.blocks(10)).y.tolist()
-    (2, ('length', 'width'), [[20.5, 3.0], [31.0, 4.5]])
-    """
-
-    access: ClassVar[Access] = "sequential"
-    reading: int = 32 * 10**6
-    table: ClassVar[type[TableFile]] = CsvFile
-
-
 def number_in(cell: str, decimal: str = ".") -> float | None:
     """Return the number in a cell, or None.
 
@@ -323,17 +295,14 @@ def _squeezer() -> Callable[[bytes], bytes]:
     >>> squeeze(b"  a \t b\n 1  "), squeeze(b"  2 \n")
     (b'a b\n1', b' 2\n')
     """
-    is_start, pending = True, b""
+    tail = b"\n"  # the last byte, and white space that may be at the end of a line
 
     def squeeze(block: bytes) -> bytes:
-        nonlocal is_start, pending
-        text = re.sub(rb"[ \t]+", b" ", pending + bytes(block))
+        nonlocal tail
+        text = re.sub(rb"[ \t]+", b" ", tail + bytes(block))
         text = re.sub(rb" ?([\r\n]) ?", rb"\1", text)
-        if is_start:
-            text = text.lstrip(b" ")
-        pending = b" " if text.endswith(b" ") else b""
-        text = text.rstrip(b" ")
-        is_start = text.endswith((b"\r", b"\n")) if text else is_start
-        return text
+        end = len(text.rstrip(b" "))
+        tail = text[end - 1 :]
+        return text[1:end]
 
     return squeeze

@@ -6,37 +6,35 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from swiftem.data.columns import Column, Wanted
-from swiftem.data.csv import CsvSource
+from swiftem.data.csv import CsvFile
 from swiftem.data.npy import NpySource
-from swiftem.data.parquet import ParquetSource
-from swiftem.data.stored import StoredSource
-from swiftem.data.table_files import TableSource, as_list
+from swiftem.data.parquet import ParquetFile
+from swiftem.data.table_files import TableFile, TableSource
 
 __all__ = [
-    "ENDINGS",
     "are_paths",
-    "find_table",
+    "format_of",
     "is_table",
     "open_source",
     "system_errors_named",
     "table_files",
 ]
 
-SOURCES: dict[str, type[NpySource] | type[TableSource]] = {
-    ".csv": CsvSource,
-    ".tsv": CsvSource,
-    ".txt": CsvSource,
-    ".parquet": ParquetSource,
-    ".npy": NpySource,
+FORMATS: dict[str, type[TableFile] | None] = {
+    ".csv": CsvFile,
+    ".tsv": CsvFile,
+    ".txt": CsvFile,
+    ".parquet": ParquetFile,
+    ".npy": None,
 }
-ENDINGS = tuple(SOURCES)
+"""Tables by their extension; None: arrays."""
+ENDINGS = tuple(FORMATS)
 
 
 def are_paths(data: object) -> bool:
@@ -58,7 +56,7 @@ def open_source(
     window: int | None = None,
     allow_missing: bool = False,
     leave_out: bool = False,
-) -> StoredSource:
+) -> NpySource | TableSource:
     r"""Return the rows of files as a source: they are read on demand, not loaded.
 
     Parameters
@@ -85,8 +83,9 @@ def open_source(
 
     Returns
     -------
-    NpySource, ParquetSource or CsvSource
-        The first two read rows by index, so that every method works; CSV is read in order: em, sem, sem-vr.
+    NpySource or TableSource
+        Rows of ``.npy`` and Parquet files are read by index, so that every method works; text is read in
+        order: em, sem, sem-vr.
 
     Raises
     ------
@@ -108,24 +107,29 @@ def open_source(
     >>> source.n, result.passes
     (500, 4.0)
     """
-    Wanted(columns, weight, drop)  # rejects a name instead of a list, before any file is opened
+    wanted = Wanted(columns, weight, drop, leave_out=leave_out)
     if isinstance(path, np.ndarray):
         return NpySource(path, columns, weight, drop=drop, window=window, allow_missing=allow_missing)
     if not are_paths(path):
         what = "an empty one" if isinstance(path, list | tuple) and not path else type(path).__name__
         raise TypeError(f"path must be the name of a file or folder, or a list of them, got {what}.")
-    files = [file for part in as_list(path) for file in table_files(part)]
-    formats = [find_table(file)[1] for file in files]
-    for file, other in zip(files, formats, strict=True):
-        if other is not formats[0]:
+    files = [
+        file
+        for part in ([path] if isinstance(path, str | os.PathLike) else path)
+        for file in table_files(part)
+    ]
+    formats = [format_of(file) for file in files]
+    for file, table in zip(files, formats, strict=True):
+        if table is not formats[0]:
             raise ValueError(
                 f"{file} must have the format of {files[0]}: all files of a fit have one format."
             )
-    one = formats[0]
-    make = one if issubclass(one, NpySource) else partial(one, leave_out=leave_out)
     name = files[0] if len(files) == 1 else f"{files[0]} or another of {len(files)} files"
     with system_errors_named(name):
-        return make(files, columns, weight, drop=drop, window=window, allow_missing=allow_missing)
+        if formats[0] is None:
+            return NpySource(files, columns, weight, drop=drop, window=window, allow_missing=allow_missing)
+        tables = [formats[0](file) for file in files]
+        return TableSource(tables, wanted, window=window, allow_missing=allow_missing)
 
 
 def table_files(path: str | os.PathLike[str]) -> list[Path]:
@@ -150,11 +154,8 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() in ENDINGS
 
 
-def find_table(path: str | os.PathLike[str]) -> tuple[Path, type[NpySource] | type[TableSource]]:
-    """Return the file, and the source of its format."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the name of a file, got {path!r}.")
-    file = Path(path)
+def format_of(file: Path) -> type[TableFile] | None:
+    """Return the class of a table by its extension, None for an array; raise an error if there is none."""
     if file.is_dir():
         raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
     if not file.exists():
@@ -163,11 +164,11 @@ def find_table(path: str | os.PathLike[str]) -> tuple[Path, type[NpySource] | ty
         instead = f": did you mean {file.with_name(close[0])}?" if close else "."
         raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
     ending = file.suffix.lower()
-    if ending not in ENDINGS:
+    if ending not in FORMATS:
         raise ValueError(
             f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
         )
-    return file, SOURCES[ending]
+    return FORMATS[ending]
 
 
 @contextmanager
@@ -176,5 +177,7 @@ def system_errors_named(file: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if "cannot be read (" in str(error):
+            raise
         reason = (error.strerror or str(error).partition("\n")[0]).rstrip(". ").lower()
         raise OSError(f"{file} cannot be read ({reason}).") from None

@@ -12,10 +12,10 @@ import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.data.columns import Column, Columns, Header, Wanted, as_label, choose_columns, left_out_of
-from swiftem.data.npy import NpySource, check_cells, is_small, npy_columns, open_npy
-from swiftem.data.open_source import find_table, system_errors_named
-from swiftem.data.table_files import MISSING_ADVICE, TableFile
-from swiftem.data.weights import checked_weights
+from swiftem.data.npy import cell_of, is_small, npy_header, open_npy
+from swiftem.data.open_source import format_of, system_errors_named
+from swiftem.data.table_files import MISSING_ADVICE, TableFile, check_cells
+from swiftem.data.weights import check_weight_column
 
 __all__ = ["Table", "read_cells", "read_names", "read_places", "read_table"]
 
@@ -142,17 +142,20 @@ def read_table(
     (('length', 'width'), {'kind': 'text'})
     """
     wanted = Wanted(columns, weights, drop, label, response, text)
-    file, source = find_table(path)
-    may_miss = skip_missing or allow_missing
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, got {path!r}.")
+    file, may_miss = Path(path), skip_missing or allow_missing
+    make = format_of(file)
     with system_errors_named(file):
-        if issubclass(source, NpySource):
-            table = _read_npy(file, wanted, may_miss)
-        else:
-            table = _read_arrow(source.table(file), wanted, may_miss)
+        table = (
+            _read_npy(file, wanted, may_miss) if make is None else _read_arrow(make(file), wanted, may_miss)
+        )
     if skip_missing:
         table = _without_missing(file, table)
-    if table.weights is not None and not checked_weights(file, table.weights).any():
-        raise ValueError(f"{file} must have a positive weight, got only zeros.")
+    if table.weights is not None:
+        check_weight_column(table.weights, lambda row: (file, row))
+        if not table.weights.any():
+            raise ValueError(f"{file} must have a positive weight, got only zeros.")
     for note in table.notes:
         log.info(note)
     return table
@@ -160,22 +163,22 @@ def read_table(
 
 def _read_npy(file: Path, wanted: Wanted, allow_missing: bool) -> Table:
     """Return columns of an array; float32 and float64 that are used as a whole stay in the file."""
-    array = open_npy(file)
+    label, array = open_npy(file)
     array = array[:, None] if array.ndim == 1 else array
-    chosen = choose_columns(npy_columns(file, array), wanted)
+    chosen = choose_columns(npy_header(label, array), wanted)
     if chosen.text:
         raise ValueError(f"{file} must have columns of text, got an array of numbers.")
-    is_whole = chosen.numbers == tuple(range(array.shape[1]))
     # In rows, as a file with these columns alone: sums of columns would round otherwise.
+    is_whole = chosen.numbers == tuple(range(array.shape[1]))
     values = array if is_whole else np.ascontiguousarray(array[:, chosen.numbers])
     with np.errstate(over="ignore", invalid="ignore"):  # long doubles may overflow: reported below
         values = np.asarray(values, dtype=np.float32 if is_small(values) else np.float64)
-    check_cells(values, chosen.numbers, allow_missing, lambda row: (file, row))
+    check_cells(values, allow_missing, lambda row, column: (file, cell_of(row, chosen.numbers[column])))
     weights = labels = None
     if chosen.weights is not None:
         values, weights = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.float64)
     if chosen.label is not None:
-        labels = np.array([as_label(cell) for cell in array[:, chosen.label].tolist()], dtype=object)
+        labels = _labels(array[:, chosen.label].tolist())
     return Table(values, (), weights, labels=labels, numbers=chosen.data)
 
 
@@ -184,14 +187,12 @@ def _read_arrow(table: TableFile, wanted: Wanted, allow_missing: bool) -> Table:
     chosen = choose_columns(table.header, wanted)
     arrays = table.read(chosen)
     dtype = np.dtype(np.float32 if table.small.issuperset(chosen.numeric) else np.float64)
-    values, weights = table.chunk(0, arrays, chosen, dtype, allow_missing)
-    cells = [array.to_pylist() for array in arrays[len(chosen.numbers) :]]
-    labels = None
-    if chosen.label is not None:
-        labels = np.array(["" if cell is None else as_label(cell) for cell in cells.pop()], dtype=object)
+    values, weights = table.chunk((0, arrays), chosen, dtype, allow_missing)
+    others = [array.to_pylist() for array in arrays[len(chosen.numbers) :]]
+    labels = None if chosen.label is None else _labels(others[-1])
     texts = {
-        chosen.data.index(number): _text(table, number, column, allow_missing)
-        for number, column in zip(chosen.text, cells, strict=True)
+        chosen.data.index(number): _text(table, number, cells, allow_missing)
+        for number, cells in zip(chosen.text, others, strict=False)
     }
     return Table(
         _with_text(values, texts) if texts else values,
@@ -203,6 +204,11 @@ def _read_arrow(table: TableFile, wanted: Wanted, allow_missing: bool) -> Table:
         texts=texts,
         numbers=chosen.data,
     )
+
+
+def _labels(cells: list[object]) -> np.ndarray:
+    """Return the cells of a column as text, empty if they are missing."""
+    return np.array(["" if cell is None else as_label(cell) for cell in cells], dtype=object)
 
 
 def _text(table: TableFile, number: int, cells: list[str | None], allow_missing: bool) -> np.ndarray:
@@ -235,14 +241,13 @@ def _without_missing(file: Path, table: Table) -> Table:
     n, rows = len(missing), np.flatnonzero(~missing)
     if not len(rows):
         raise ValueError(f"{file} must have a row without a missing value, got none among {n:,}.")
-    note = f"Skipped {n - len(rows):,} of {n:,} rows of {file}: missing values."
     return replace(
         table,
         values=table.values[rows],
         weights=None if table.weights is None else table.weights[rows],
         labels=None if table.labels is None else table.labels[rows],
         texts={place: cells[rows] for place, cells in table.texts.items()},
-        notes=(*table.notes, note),
+        notes=(*table.notes, f"Skipped {n - len(rows):,} of {n:,} rows of {file}: missing values."),
         rows=rows,
     )
 
@@ -252,11 +257,12 @@ def read_cells(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Missing cells are an empty text, or None. It is empty for tables without names.
     """
-    file, source = find_table(path)
-    if issubclass(source, NpySource):
+    file = Path(path)
+    make = format_of(file)
+    if make is None:
         return {}
     with system_errors_named(file):
-        table = source.table(file)
+        table = make(file)
         names = table.header.names
         every = tuple(range(len(names)))
         columns = table.read(Columns(every, (), every, None, None, {})) if names else []
@@ -267,11 +273,10 @@ def read_cells(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 def _read_header(path: str | os.PathLike[str]) -> Header:
     """Return the columns of a table, numeric or not."""
-    file, source = find_table(path)
+    file = Path(path)
+    make = format_of(file)
     with system_errors_named(file):
-        return (
-            npy_columns(file, open_npy(file)) if issubclass(source, NpySource) else source.table(file).header
-        )
+        return npy_header(*open_npy(file)) if make is None else make(file).header
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
