@@ -26,10 +26,9 @@ from swiftem.data.documents.text_files import (
 from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.documents.words import KnownWordCounts, WordCounts, count_known_words, count_words
 from swiftem.data.npy import NpySource
-from swiftem.data.open_source import open_source
 from swiftem.data.stored import Chunk, StoredSource
 from swiftem.data.table_files import TableSource
-from swiftem.data.tables import Table, read_table
+from swiftem.data.tables import Table, open_source, read_table
 from swiftem.data.units.source import UnitSource, open_units
 
 __all__ = [

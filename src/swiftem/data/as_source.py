@@ -18,7 +18,7 @@ from swiftem.data.array import ArraySource
 from swiftem.data.blocks import BlockSource, is_one_shot
 from swiftem.data.documents.sparse import is_sparse
 from swiftem.data.documents.tokens import CountSource, TokenSource
-from swiftem.data.open_source import are_paths, open_source
+from swiftem.data.tables import are_paths, open_source
 from swiftem.data.tensor import TensorSource
 
 __all__ = [

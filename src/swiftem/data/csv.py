@@ -49,7 +49,6 @@ CONTENTS = {
     "lists": r"\[.*\]|\(.*,.*\)",
 }
 """How columns that are neither numbers nor text are written."""
-DECIMAL_COMMA = r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"
 ROW = r"(?:Row #\d+: )?"
 BAD_CELL = rf"In CSV column #(?P<column>\d+): {ROW}CSV conversion error to \w+: invalid value '(?P<cell>.*)'"
 BAD_TEXT = rf"In CSV column #\d+: {ROW}CSV conversion error to string"
@@ -272,8 +271,8 @@ def _delimiter(lines: Sequence[str]) -> str:
 def _decimal(*rows: Sequence[str]) -> str:
     """Return the comma if numbers have commas, and none has a point."""
     cells = [cell for row in rows for cell in row]
-    has_point = any("." in cell and number_in(cell) is not None for cell in cells)
-    return "," if not has_point and any(re.fullmatch(DECIMAL_COMMA, cell) for cell in cells) else "."
+    signs = {sign for sign in ",." for cell in cells if sign in cell and number_in(cell, sign) is not None}
+    return "," if signs == {","} else "."
 
 
 def _skip_empty(row: Any) -> str:

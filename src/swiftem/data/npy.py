@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from swiftem.core.files import damage_named, fingerprint
 from swiftem.core.source import Access, Batch, Reader
 from swiftem.core.types import Array, Index
-from swiftem.data.columns import Column, Header, Wanted, choose_columns
+from swiftem.data.columns import Header, Wanted, choose_columns
 from swiftem.data.stored import Chunk, StoredSource, weighted
 from swiftem.data.table_files import check_cells
 from swiftem.data.weights import check_weight_column, read_sample_weight
@@ -40,12 +40,8 @@ class NpySource(StoredSource):
     ----------
     files : path, array, or a sequence of paths or arrays
         Of shape (n,) or (n, d), with the same columns. Arrays should be memory maps; they are not copied.
-    columns : sequence of int, optional
-        Columns to use; by default all except the weights.
-    weight : int, optional
-        The column of weights.
-    drop : sequence of int, optional
-        Columns that are not data.
+    wanted : Wanted, optional
+        The choice of columns, as :func:`swiftem.data.open_source` makes it; by default all are data.
     sample_weight : array-like, shape (n,), optional
         Weights of all rows, instead of a column.
     window, allow_missing
@@ -68,10 +64,8 @@ class NpySource(StoredSource):
     def __init__(
         self,
         files: NpyRows | Sequence[NpyRows],
-        columns: Sequence[Column] | None = None,
-        weight: Column | None = None,
+        wanted: Wanted | None = None,
         *,
-        drop: Sequence[Column] = (),
         sample_weight: ArrayLike | None = None,
         window: int | None = None,
         allow_missing: bool = False,
@@ -84,14 +78,12 @@ class NpySource(StoredSource):
             raise ValueError("data must be at least one file, got none.")
         opened = [open_npy(part, number) for number, part in enumerate(self._files)]
         self._labels, self._arrays = [label for label, _ in opened], [array for _, array in opened]
-        self._choose(Wanted(columns, weight, drop))
+        self._choose(wanted or Wanted())
         self._starts = np.cumsum([0, *map(len, self._arrays)])
         self.n = int(self._starts[-1])
         self.total_weight = float(self.n)
-        if sample_weight is not None and weight is not None:
-            raise ValueError("sample_weight must be left out if weight names a column.")
         self._weights = read_sample_weight(sample_weight, self.n, "row")
-        self.is_weighted = self._weights is not None or weight is not None
+        self.is_weighted = self._weights is not None or self._weight_column is not None
         rows = min(BLOCK_BYTES // self.row_bytes, self.n // FILE_BLOCKS)
         self._block_rows = max(1, rows if window is None else min(rows, window // WINDOW_BLOCKS))
         #: Positions of the blocks in the files; blocks without weight are left out.
@@ -148,7 +140,8 @@ class NpySource(StoredSource):
         """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
-        return NpySource(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
+        wanted = Wanted(self.numbers)
+        return NpySource(self._files, wanted, window=self._window, allow_missing=self.allow_missing)
 
     def _locate(self, row: int) -> tuple[str, int]:
         """Return the file of a row, and its index there."""
@@ -186,8 +179,7 @@ class NpySource(StoredSource):
     def _rows(self, start: int, stop: int) -> Chunk:
         """Return rows of the files as samples, in new arrays; those without weight are left out."""
         raw, index = self._raw_rows(slice(start, stop)), np.arange(start, stop)
-        y = self._samples(raw, index)
-        return weighted(y, self._weight_of(raw, index)) if self.is_weighted else Chunk(y, None)
+        return weighted(self._samples(raw, index), self._weight_of(raw, index) if self.is_weighted else None)
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, ``rows`` rows of the files at a time."""

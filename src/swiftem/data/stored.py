@@ -39,18 +39,18 @@ class Chunk(NamedTuple):
     y: np.ndarray
     weight: Array | None
 
-    def part(self, start: int, stop: int) -> Chunk:
+    def part(self, start: int, stop: int | None) -> Chunk:
         """Return some of the rows."""
         return Chunk(self.y[start:stop], None if self.weight is None else self.weight[start:stop])
 
 
-def weighted(y: np.ndarray, weight: Array) -> Chunk:
-    """Return samples with their weights, without samples of weight zero.
+def weighted(y: np.ndarray, weight: Array | None) -> Chunk:
+    """Return samples with their weights, if there are any, without samples of weight zero.
 
     >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
     Chunk(y=array([2.]), weight=array([3.]))
     """
-    return Chunk(y, weight) if weight.all() else Chunk(y[weight > 0], weight[weight > 0])
+    return Chunk(y, weight) if weight is None or weight.all() else Chunk(y[weight > 0], weight[weight > 0])
 
 
 class StoredSource(Source):
@@ -117,7 +117,8 @@ class StoredSource(Source):
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all samples in order, exactly ``rows`` at a time except the last part, in new arrays."""
-        chunks = self.chunks(min(self.chunk_rows, max(rows, 4096)))
+        part = min(self.chunk_rows, max(rows, 4096))
+        chunks = rechunk(self.chunks(part), part)  # small chunks are not worth a change of threads
         if self.overlaps:
             chunks = read_ahead(chunks)
         start = 0
@@ -229,16 +230,15 @@ def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
     [[0, 1], [2, 3], [4]]
     """
     pending: list[Chunk] = []
-    count = 0
+    missing = rows
     for chunk in chunks:
-        start = 0
-        while start < len(chunk.y):
-            stop = min(len(chunk.y), start + rows - count)
-            pending.append(chunk.part(start, stop))
-            count, start = count + stop - start, stop
-            if count == rows:
+        rest = chunk
+        while len(rest.y):
+            pending.append(rest.part(0, missing))
+            rest, missing = rest.part(missing, None), missing - len(pending[-1].y)
+            if not missing:
                 yield _joined(pending)
-                pending, count = [], 0
+                pending, missing = [], rows
     if pending:
         yield _joined(pending)
 
@@ -246,11 +246,9 @@ def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
 def _joined(chunks: list[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
+    y = np.concatenate([chunk.y for chunk in chunks])
     weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
-    return Chunk(
-        np.concatenate([chunk.y for chunk in chunks]),
-        np.concatenate(weights) if len(weights) == len(chunks) else None,
-    )
+    return Chunk(y, np.concatenate(weights) if weights else None)
 
 
 def read_ahead(items: Iterator[T], ahead: int = AHEAD) -> Generator[T, None, None]:

@@ -224,11 +224,9 @@ class TableSource(StoredSource):
         table, chosen = self._tables[file], columns or self._choices[file]
         for first, arrays in table.batches(chosen, groups, rows):
             y, weight = table.chunk((first, arrays), chosen, self.dtype, self.allow_missing)
-            if weight is None:
-                yield Chunk(y, None)
-            else:
+            if weight is not None:
                 check_weight_column(weight, partial(table.locate, first))
-                yield weighted(y, weight)
+            yield weighted(y, weight)
 
     def unweighted(self) -> StoredSource:
         """Return a source of all rows, also of weight zero, without weights."""

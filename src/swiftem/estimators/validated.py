@@ -22,8 +22,8 @@ from swiftem.data.array import ArraySource
 from swiftem.data.as_source import as_source, is_blocks, is_planned
 from swiftem.data.blocks import BlockSource, is_one_shot
 from swiftem.data.npy import NpySource
-from swiftem.data.open_source import are_paths
 from swiftem.data.stored import StoredSource
+from swiftem.data.tables import are_paths
 from swiftem.data.units.source import UnitSource, parts_of
 from swiftem.data.weights import check_weights
 from swiftem.estimators.sklearn_parts import _check_sample_weight

@@ -12,7 +12,7 @@ from swiftem.core.checks import as_numbers, check_finite, refuse_columns
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.data.columns import Column
-from swiftem.data.open_source import open_source
+from swiftem.data.tables import open_source
 from swiftem.data.units.tasks import aligned, unit_weights
 
 __all__ = ["FileBlock", "RowSummary", "read_rows", "rows_at", "summarise_rows"]

@@ -25,8 +25,8 @@ from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
 from swiftem.data.columns import Column
-from swiftem.data.open_source import are_paths, open_source
 from swiftem.data.table_files import TableSource
+from swiftem.data.tables import are_paths, open_source
 from swiftem.data.units.rows import FileBlock, RowSummary, read_rows, rows_at, summarise_rows
 from swiftem.data.units.tasks import Units, Work
 
