@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 log = logging.getLogger("swiftem")
-FORMATS: dict[str, type[TableFile] | None] = {
+FORMATS: dict[str, type[TableFile] | type[NpySource]] = {
     ".csv": CsvFile,
     ".tsv": CsvFile,
     ".txt": CsvFile,
     ".parquet": ParquetFile,
-    ".npy": None,
+    ".npy": NpySource,
 }
-"""Tables by their extension; None: arrays."""
+"""Tables that pyarrow reads, and sources of other files, by their extension."""
 ENDINGS = tuple(FORMATS)
 
 
@@ -124,16 +124,17 @@ def open_source(
     paths = path if isinstance(path, list | tuple) else [path]
     files = [file for part in paths for file in table_files(part)]
     formats = [format_of(file) for file in files]
-    for file, table in zip(files, formats, strict=True):
-        if table is not formats[0]:
+    for file, other in zip(files, formats, strict=True):
+        if other is not formats[0]:
             raise ValueError(
                 f"{file} must have the format of {files[0]}: all files of a fit have one format."
             )
     name = files[0] if len(files) == 1 else f"{files[0]} or another of {len(files)} files"
+    make = formats[0]
     with system_errors_named(name):
-        if formats[0] is None:
-            return NpySource(files, wanted, window=window, allow_missing=allow_missing)
-        tables = [formats[0](file) for file in files]
+        if not issubclass(make, TableFile):
+            return make(files, wanted, window=window, allow_missing=allow_missing)
+        tables = [make(file) for file in files]
         return TableSource(tables, wanted, window=window, allow_missing=allow_missing)
 
 
@@ -159,8 +160,8 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() in ENDINGS
 
 
-def format_of(file: Path) -> type[TableFile] | None:
-    """Return the class of a table by its extension, None for an array; raise an error if there is none."""
+def format_of(file: Path) -> type[TableFile] | type[NpySource]:
+    """Return the class of a table by its extension; raise an error if there is none."""
     if file.is_dir():
         raise IsADirectoryError(f"{file} must be a table ({', '.join(ENDINGS)}), got a folder.")
     if not file.exists():
@@ -313,7 +314,9 @@ def read_table(
     make = format_of(file)
     with system_errors_named(file):
         table = (
-            _read_npy(file, wanted, may_miss) if make is None else _read_arrow(make(file), wanted, may_miss)
+            _read_arrow(make(file), wanted, may_miss)
+            if issubclass(make, TableFile)
+            else _read_npy(file, wanted, may_miss)
         )
     if skip_missing:
         table = _without_missing(file, table)
@@ -424,7 +427,7 @@ def read_cells(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     file = Path(path)
     make = format_of(file)
-    if make is None:
+    if not issubclass(make, TableFile):
         return {}
     with system_errors_named(file):
         table = make(file)
@@ -441,7 +444,7 @@ def _read_header(path: str | os.PathLike[str]) -> Header:
     file = Path(path)
     make = format_of(file)
     with system_errors_named(file):
-        return npy_header(*open_npy(file)) if make is None else make(file).header
+        return make(file).header if issubclass(make, TableFile) else npy_header(*open_npy(file))
 
 
 def read_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
