@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swiftem.core.checks import shortened
+from swiftem.core.checks import shortened, shown
 from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header
 from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile
@@ -226,10 +226,9 @@ class CsvFile(TableFile):
             return ValueError(f"{self._file} must have {width} in every row, got {cells} in {where}.")
         if parts["cell"] is None:
             return self._not_text(f"other bytes in {where}")
-        cell = parts["cell"] if len(parts["cell"]) <= 40 else parts["cell"][:37] + "..."
-        column = self.header.label(int(parts["column"]))
+        cell, column = shown(parts["cell"]), self.header.label(int(parts["column"]))
         return ValueError(
-            f"{self._file} must have a number in every cell, got {cell!r} in column {column!r}, {where}: "
+            f"{self._file} must have a number in every cell, got {cell} in column {column!r}, {where}: "
             "correct it, or omit the column."
         )
 

@@ -40,14 +40,12 @@ class ParquetFile(TableFile):
         with opened(file) as stored:
             schema, metadata = stored.schema_arrow, stored.metadata
             self.groups = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
-            n, index = metadata.num_rows, _index(schema)
-        names = tuple(str(name) for name in schema.names)
+            index = _index(schema)
+        names, n = tuple(map(str, schema.names)), sum(self.groups)
         if not names or not n:
             raise ValueError(
                 f"{file} must have at least one row and one column, got {n} rows of {len(names)} columns."
             )
-        if sum(self.groups) != n:
-            raise _other_rows(file, n)
         self._starts = [0, *accumulate(self.groups)]
         kinds = [str(kind) for kind in schema.types]
         self.small = frozenset(number for number, kind in enumerate(kinds) if kind in SMALL)
@@ -85,7 +83,9 @@ class ParquetFile(TableFile):
                     yield first, [batch.column(name) for name in names]
                     first += batch.num_rows
                 if first != end:
-                    raise _other_rows(file, end)
+                    raise ValueError(
+                        f"{file} must have {end:,} rows, as its metadata say, got others: it is damaged."
+                    )
 
 
 @contextmanager
@@ -115,8 +115,3 @@ def _index(schema: Any) -> list[Any]:
     except Exception:  # no such metadata, no valid JSON or no such entry
         return []
     return index if isinstance(index, list) else []
-
-
-def _other_rows(file: Path, rows: int) -> ValueError:
-    """Return the error for a file that does not have the number of rows in its metadata."""
-    return ValueError(f"{file} must have {rows:,} rows, as its metadata say, got others: it is damaged.")
