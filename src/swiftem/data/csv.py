@@ -158,7 +158,7 @@ class CsvFile(TableFile):
             table = read_csv(self._stream(), **self._options(columns))
         except pa.ArrowInvalid:  # one thread finds the row
             return super().read(columns)
-        return [_trimmed(column) for column in table.columns]
+        return _trimmed(table.columns, columns)
 
     def batches(self, columns: Columns, groups: Sequence[int], rows: int) -> Iterator[ArrowBatch]:
         """Yield columns of numbers and of text, some blocks of bytes at a time."""
@@ -171,7 +171,7 @@ class CsvFile(TableFile):
             # Pyarrow's own allocator would not return free memory.
             with open_csv(self._stream(), **options, memory_pool=pa.system_memory_pool()) as reader:
                 for batch in reader:
-                    yield first, [_trimmed(column) for column in batch.columns]
+                    yield first, _trimmed(batch.columns, columns)
                     first += batch.num_rows
         except pa.ArrowException as error:
             raise self._error(str(error)) from None
@@ -279,11 +279,12 @@ def _skip_empty(row: Any) -> str:
     return "error" if row.text.strip() else "skip"
 
 
-def _trimmed(array: ArrowArray) -> ArrowArray:
-    """Return an Arrow array without white space around text."""
-    from pyarrow import compute, types
+def _trimmed(arrays: list[ArrowArray], columns: Columns) -> list[ArrowArray]:
+    """Return Arrow arrays without white space around text, which is in the columns after the numbers."""
+    from pyarrow.compute import utf8_trim_whitespace
 
-    return compute.utf8_trim_whitespace(array) if types.is_string(array.type) else array
+    width = len(columns.numbers)
+    return [*arrays[:width], *map(utf8_trim_whitespace, arrays[width:])]
 
 
 def _squeezer() -> Callable[[bytes], bytes]:
