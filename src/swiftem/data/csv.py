@@ -90,19 +90,15 @@ class CsvFile(TableFile):
         if names:
             unfit = [what if name else "no name" for name, what in zip(names, unfit, strict=True)]
         self.header = Header(file, names, unfit)
+        numbers = shortened([name for name in names if number_in(name) is not None])
+        if not names:
+            self.notes = (f"{file} has numbers in its first line: read as a row, its columns have no names.",)
+        elif numbers:
+            self.notes = (f"{file} has numbers in its first line ({numbers}): read as names of columns.",)
 
     def is_missing(self, cell: str | None) -> bool:
         """Return whether a cell marks a missing value."""
         return cell is None or cell.strip().lower() in MISSING
-
-    def notes(self) -> list[str]:
-        """Return a remark if the first line is ambiguous."""
-        if not self.header.names:
-            return [f"{self._file} has numbers in its first line: read as a row, its columns have no names."]
-        numbers = shortened([name for name in self.header.names if number_in(name) is not None])
-        if numbers:
-            return [f"{self._file} has numbers in its first line ({numbers}): read as names of columns."]
-        return []
 
     def _head(self) -> tuple[list[str], bool]:
         """Return the first lines, at least two if there are as many, and whether there are more."""

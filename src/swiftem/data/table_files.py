@@ -81,6 +81,8 @@ class TableFile(ABC):
     """Numbers of rows of the parts that can be read on their own; None if rows must be counted."""
     small: frozenset[int] = frozenset()
     """Columns whose numbers float32 holds exactly."""
+    notes: tuple[str, ...] = ()
+    """Remarks for the user on how the file is read."""
 
     @abstractmethod
     def __init__(self, file: Path) -> None:
@@ -99,10 +101,6 @@ class TableFile(ABC):
 
     def check(self, columns: Columns) -> None:  # noqa: B027  # nothing to check by default
         """Raise ValueError if columns have no numbers, or groups are too large to be read."""
-
-    def notes(self) -> list[str]:
-        """Return remarks on how the file is read."""
-        return []
 
     def is_missing(self, cell: str | None) -> bool:
         """Return whether a cell of text is a missing value."""

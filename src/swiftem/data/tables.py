@@ -367,7 +367,7 @@ def _read_arrow(table: TableFile, wanted: Wanted, allow_missing: bool) -> Table:
         chosen.names,
         weights,
         chosen.left_out,
-        (*table.notes(), *left_out_of([table.header.file], [chosen])),
+        (*table.notes, *left_out_of([table.header.file], [chosen])),
         labels,
         texts=texts,
         numbers=chosen.data,
