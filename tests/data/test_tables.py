@@ -276,6 +276,10 @@ class TestPathsAndColumns:
         # Not by permissions of the file: those do not bind root, which tests may run as.
         monkeypatch.setattr("pathlib.Path.open", refuse)
         assert sentence_of(lambda: read_table(file), OSError) == f"{file} cannot be read (permission denied)."
+        file = tmp_path / "rows.parquet"
+        file.touch()
+        monkeypatch.setattr("pyarrow.parquet.ParquetFile", refuse)
+        assert sentence_of(lambda: read_table(file), OSError) == f"{file} cannot be read (permission denied)."
 
     def test_endings_in_capitals(self, tmp_path):
         assert read_table(csv_file(tmp_path, "a\n1\n", "TABLE.CSV")).names == ("a",)
