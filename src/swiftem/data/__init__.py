@@ -1,4 +1,4 @@
-"""Sources of samples, readers, and every random draw of the library."""
+"""Sources of samples, and readers of files."""
 
 from swiftem.core.source import Batch, Source
 from swiftem.data.array import ArraySource
