@@ -77,7 +77,7 @@ def check_weight_column(weight: Array, locate: Callable[[int], tuple[Path | str,
 
 
 def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Array | None:
-    """Return weights of shape (n,), one per ``what``, or None if all are equal to one.
+    """Return weights of shape (n,), one per ``what``, or None if none are given.
 
     Raises
     ------
