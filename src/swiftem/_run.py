@@ -30,8 +30,7 @@ from swiftem.core.result import Iterate, Result, State
 from swiftem.core.schedules import RandomTermination, Schedule, resolve
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.data.as_source import as_source, read_problem
-from swiftem.data.foreign import is_planned, kernels_of
+from swiftem.data.as_source import as_source, is_planned, kernels_of, read_problem
 from swiftem.data.units.source import UnitSource
 
 __all__ = ["objective", "posterior", "run", "run_problem"]

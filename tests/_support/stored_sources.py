@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swiftem.data import BlockSource, CsvSource, NpySource, ParquetSource
+from swiftem.data import BlockSource, NpySource, open_source
 
 KINDS = (
     "npy",
@@ -58,7 +58,6 @@ def make(kind, folder, y, weight=None, window=250, group=100):
         ]
     else:
         files = write(folder, "all." + ending, y, weight, group)
-    made = {"npy": NpySource, "parquet": ParquetSource, "csv": CsvSource}[ending]
     if ending == "npy" and weight is not None:
         by = y.shape[1]
-    return made(files, weight=by, window=window)
+    return open_source(files, weight=by, window=window)

@@ -113,7 +113,7 @@ def test_a_first_line_of_numbers_is_a_row(tmp_path):
     assert "numbers in its first line: read as a row" in table.notes[0]
     np.testing.assert_array_equal(read_table(file, columns=[1]).values, [[2], [4]])
     np.testing.assert_array_equal(read_table(file, columns=["1"]).values, [[2], [4]])
-    assert "has no names of columns, got 'a': choose by number, 0 to 1." in sentence_of(
+    assert "has no names of columns, got 'a': choose by number, from 0 to 1." in sentence_of(
         lambda: read_table(file, columns=["a"])
     )
 

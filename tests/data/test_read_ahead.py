@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from swiftem.data.reading import AHEAD, read_ahead
+from swiftem.data.stored import AHEAD, read_ahead
 
 
 def test_items_come_in_order_and_the_thread_ends(readers):

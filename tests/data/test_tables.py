@@ -81,7 +81,7 @@ class TestNpy:
             (np.float64(1), "must hold an array of shape (n,) or (n, d), got 0 axes."),
             (np.array(["a"]), "must hold real numbers, got dtype <U1."),
             (np.array([1j]), "must hold real numbers, got dtype complex128."),
-            (np.zeros(2, dtype=[("a", float)]), "must hold real numbers, got named fields."),
+            (np.zeros(2, dtype=[("a", float)]), "must hold real numbers, got dtype [('a', '<f8')]."),
             (
                 np.array([[0, 1], [2, np.nan]]),
                 "must hold finite numbers, got a missing value in row 1, column 1 (both from 0): "
@@ -114,9 +114,7 @@ class TestNpy:
 
     def test_nothing_is_unpickled(self, tmp_path):
         file = self.save(tmp_path, np.array([{}], dtype=object), allow_pickle=True)
-        assert "must hold numbers, got Python objects, which are not read." in sentence_of(
-            lambda: read_table(file)
-        )
+        assert "memory-mapped: Python objects in dtype)." in sentence_of(lambda: read_table(file))
 
     @pytest.mark.parametrize(
         "content", [b"", b"abc", b"\x93NUMPY\x09\x00", b"\x93NUMPY\x01\x00\x10\x00{'descr'"]
@@ -124,14 +122,16 @@ class TestNpy:
     def test_other_files(self, tmp_path, content):
         file = tmp_path / "table.npy"
         file.write_bytes(content)
-        assert "must be a file of numpy.save, got a damaged one or something else." in sentence_of(
+        assert "must be a file of numpy.save with numbers, got another or a damaged file (" in sentence_of(
             lambda: read_table(file)
         )
 
     def test_a_file_cut_off(self, tmp_path):
         file = self.save(tmp_path, np.zeros((100, 4)))
         os.truncate(file, 1000)
-        assert "must have 3,200 bytes of numbers" in sentence_of(lambda: read_table(file))
+        assert "got another or a damaged file (mmap length is greater than file size)." in sentence_of(
+            lambda: read_table(file)
+        )
 
     def test_an_npz_by_another_name(self, tmp_path):
         np.savez(tmp_path / "table.npz", X)
@@ -276,6 +276,10 @@ class TestPathsAndColumns:
         # Not by permissions of the file: those do not bind root, which tests may run as.
         monkeypatch.setattr("pathlib.Path.open", refuse)
         assert sentence_of(lambda: read_table(file), OSError) == f"{file} cannot be read (permission denied)."
+        file = tmp_path / "rows.parquet"
+        file.touch()
+        monkeypatch.setattr("pyarrow.parquet.ParquetFile", refuse)
+        assert sentence_of(lambda: read_table(file), OSError) == f"{file} cannot be read (permission denied)."
 
     def test_endings_in_capitals(self, tmp_path):
         assert read_table(csv_file(tmp_path, "a\n1\n", "TABLE.CSV")).names == ("a",)
@@ -304,7 +308,7 @@ class TestPathsAndColumns:
     def test_one_column_by_number(self, tmp_path):
         file = csv_file(tmp_path, "1\n2\n")
         assert "must be 0, got 1" in sentence_of(lambda: read_table(file, columns=[1]))
-        assert "its one column is number 0" in sentence_of(lambda: read_table(file, columns=["a"]))
+        assert "choose by number, 0." in sentence_of(lambda: read_table(file, columns=["a"]))
 
     def test_a_name_that_is_there_twice(self, tmp_path):
         file = csv_file(tmp_path, "a,a,b\n1,2,3\n")

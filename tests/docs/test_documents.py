@@ -57,8 +57,7 @@ def test_the_files_that_the_guides_name_are_all_there_are(kind):
 
 EXCEPTIONS = {
     "family": {"src/swiftem/estimators/mixture/table/auto.py"},  # it chooses among some of them
-    "source": {  # memory maps that a limit keeps where they are, and whole tables
-        "src/swiftem/data/tables.py",
+    "source": {  # memory maps that a limit keeps where they are
         "src/swiftem/estimators/mixture/base.py",
         "src/swiftem/estimators/validated.py",
     },

@@ -8,7 +8,7 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.data.noisy import NoisySource, with_noise
+from swiftem.estimators.mixture.optima.noise import NoisySource, with_noise
 from swiftem.estimators.mixture.optima.sample import units
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.testing import check_source

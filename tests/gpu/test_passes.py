@@ -12,10 +12,11 @@ import swiftem
 from swiftem import methods, models
 from swiftem._run import run_problem
 from swiftem.core.budget import MemoryLimitError
+from swiftem.core.checks import in_numpy, is_tensor
 from swiftem.core.compute import Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.data.foreign import in_numpy, is_tensor, kernels_of, like
+from swiftem.data.as_source import kernels_of, like
 from swiftem.data.tensor import TensorSource
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.mixture.gaussians import BoundGaussians

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem import methods, models
-from swiftem.data.foreign import in_numpy
+from swiftem.core.checks import in_numpy
 from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.methods import METHODS

@@ -21,8 +21,7 @@ from swiftem.cli.table_rows import saved
 from swiftem.core.checks import shortened
 from swiftem.core.process import clock
 from swiftem.data.columns import as_label
-from swiftem.data.open_source import table_files
-from swiftem.data.tables import read_cells
+from swiftem.data.tables import read_cells, table_files
 from swiftem.report.numbers import criterion_text, mean_text
 
 __all__ = ["impute", "predict", "score", "update"]

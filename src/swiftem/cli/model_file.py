@@ -14,8 +14,7 @@ from swiftem.cli.failures import tell
 from swiftem.cli.table_options import TableChoice
 from swiftem.core.checks import shortened
 from swiftem.data.columns import UnknownColumnError, Wanted, as_label
-from swiftem.data.open_source import is_table
-from swiftem.data.tables import Table, read_names, read_places, read_table
+from swiftem.data.tables import Table, is_table, read_names, read_places, read_table
 
 __all__ = [
     "KINDS",

@@ -32,7 +32,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 def model_file(path: Path) -> Path:
     """Return the file for a model; raise BadParameter if it cannot be written."""
-    from swiftem.data.open_source import is_table
+    from swiftem.data.tables import is_table
 
     if is_table(path):
         raise typer.BadParameter(

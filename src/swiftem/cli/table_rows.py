@@ -20,8 +20,7 @@ from swiftem.core.checks import shortened
 from swiftem.core.process import uninterrupted
 from swiftem.core.types import Array
 from swiftem.data.columns import UnknownColumnError, Wanted, check_same_columns
-from swiftem.data.open_source import open_source, table_files
-from swiftem.data.tables import Table, read_places
+from swiftem.data.tables import Table, open_source, read_places, table_files
 from swiftem.data.units.source import NEEDS_DASK, open_units
 
 __all__ = [

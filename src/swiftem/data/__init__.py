@@ -1,11 +1,10 @@
-"""Sources of samples, readers, and every random draw of the library."""
+"""Sources of samples, and readers of files."""
 
 from swiftem.core.source import Batch, Source
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import as_source
 from swiftem.data.blocks import BlockSource
 from swiftem.data.columns import UnknownColumnError
-from swiftem.data.csv import CsvSource
 from swiftem.data.documents.corpus import open_documents, read_corpus
 from swiftem.data.documents.count_files import read_bag_of_words, read_count_matrix, read_lda_c
 from swiftem.data.documents.counts import CorpusCounts, CsrDocuments, DocumentSource
@@ -19,10 +18,9 @@ from swiftem.data.documents.text_files import (
 from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.documents.words import WordCounts, count_known_words, count_words
 from swiftem.data.npy import NpySource
-from swiftem.data.open_source import open_source
-from swiftem.data.parquet import ParquetSource
 from swiftem.data.stored import Chunk, StoredSource
-from swiftem.data.tables import Table, read_table
+from swiftem.data.table_files import TableSource
+from swiftem.data.tables import Table, open_source, read_table
 from swiftem.data.units.source import UnitSource, open_units
 
 __all__ = [
@@ -33,13 +31,12 @@ __all__ = [
     "CorpusCounts",
     "CountSource",
     "CsrDocuments",
-    "CsvSource",
     "DocumentSource",
     "NpySource",
-    "ParquetSource",
     "Source",
     "StoredSource",
     "Table",
+    "TableSource",
     "TokenSource",
     "UnitSource",
     "UnknownColumnError",

@@ -1,14 +1,16 @@
-"""Conversion of a user's data to a source."""
+"""The user's data: of which kind they are, on which device, and their conversion to a source."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import check_not_lazy, shown
+from swiftem.core.checks import check_not_lazy, in_numpy, is_tensor, shown, torch_of
 from swiftem.core.model import Model
 from swiftem.core.problem import Problem, allows_missing, check_model
 from swiftem.core.source import Source
@@ -16,12 +18,24 @@ from swiftem.data.array import ArraySource
 from swiftem.data.blocks import BlockSource, is_one_shot
 from swiftem.data.documents.counts import is_sparse
 from swiftem.data.documents.tokens import CountSource, TokenSource
-from swiftem.data.foreign import is_planned, is_tensor
-from swiftem.data.open_source import are_paths, open_source
+from swiftem.data.tables import are_paths, open_source
 from swiftem.data.tensor import TensorSource
-from swiftem.data.units.source import UnitSource, open_units, units_of
 
-__all__ = ["as_source", "is_blocks", "read_problem"]
+__all__ = [
+    "DEVICE_KERNELS",
+    "as_source",
+    "counts_of_tensor",
+    "is_blocks",
+    "is_planned",
+    "kernels_of",
+    "like",
+    "read_problem",
+]
+
+CUDA = 2
+"""DLPack's number of NVIDIA's GPUs."""
+DEVICE_KERNELS = "torch:"
+"""Kernels of a device are called this, and the name of the device: "torch:cuda:0"."""
 
 
 def as_source(
@@ -60,14 +74,12 @@ def as_source(
     >>> as_source(([0, 0, 1], [3, 1, 3])).n_words
     4
     """
-    if client is not None:
-        return _units_on(client, data, sample_weight, allow_missing)
+    if client is not None or is_planned(data):
+        return _as_units(data, sample_weight, client, allow_missing)
     if type(data) is np.ndarray:
         return ArraySource(data, sample_weight, allow_missing=allow_missing)
     if on_device and is_tensor(data):
         return TensorSource(data, sample_weight)
-    if is_planned(data):
-        return units_of(data, sample_weight, allow_missing=allow_missing)
     check_not_lazy("data", data)
     if isinstance(data, Source):
         if sample_weight is not None:
@@ -103,9 +115,11 @@ def read_problem(model: Model, data: Any, sample_weight: ArrayLike | None = None
     return Problem(model, as_source(data, sample_weight, allow_missing=allows_missing(model)))
 
 
-def _units_on(client: Any, data: Any, sample_weight: ArrayLike | None, allow_missing: bool) -> Source:
-    """Return data as units that a client computes."""
-    if not hasattr(client, "scheduler_info"):
+def _as_units(data: Any, sample_weight: ArrayLike | None, client: Any, allow_missing: bool) -> Source:
+    """Return data as units, which a client computes if one is given."""
+    from swiftem.data.units.source import UnitSource, open_units, units_of  # it imports this module
+
+    if client is not None and not hasattr(client, "scheduler_info"):
         raise TypeError(f"client must be a distributed.Client or None, got {shown(client)}.")
     if is_planned(data):
         return units_of(data, sample_weight, client=client, allow_missing=allow_missing)
@@ -120,6 +134,17 @@ def _units_on(client: Any, data: Any, sample_weight: ArrayLike | None, allow_mis
     raise ValueError(
         f"client must be None unless data are a Dask collection, units or files, got {type(data).__name__}."
     )
+
+
+def is_planned(data: object) -> bool:
+    """Return whether ``data`` is a Dask collection, or a list of Delayed objects.
+
+    >>> import numpy as np
+    >>> is_planned(np.zeros(3)), is_planned([])
+    (False, False)
+    """
+    parts = data if isinstance(data, list | tuple) else [data]
+    return len(parts) > 0 and all(hasattr(type(part), "__dask_graph__") for part in parts)
 
 
 def is_blocks(data: object) -> bool:
@@ -141,3 +166,73 @@ def _is_one_dimensional(values: ArrayLike) -> bool:
         return np.ndim(values) == 1
     except ValueError:  # rows of unequal length
         return False
+
+
+def counts_of_tensor(data: Any) -> Any:
+    """Return a tensor as an array of NumPy, or of SciPy if it is sparse (CSR, CSC or COO of PyTorch).
+
+    >>> counts_of_tensor([[1.0]])
+    [[1.0]]
+    """
+    if not str(getattr(data, "layout", "")).startswith("torch.sparse_"):
+        return in_numpy(data)
+    from scipy.sparse import coo_array
+
+    entries = data.detach().to_sparse_coo().coalesce().cpu()
+    return coo_array(
+        (entries.values().numpy(), entries.indices().numpy()), shape=tuple(entries.shape)
+    ).tocsr()
+
+
+def like(data: Any, result: Any) -> Any:
+    """Return an array or a tensor in the library and on the device of ``data``, if these are a tensor.
+
+    >>> import numpy as np
+    >>> like([[1.0]], np.zeros(2))
+    array([0., 0.])
+    """
+    if not is_tensor(data):
+        return result
+    if hasattr(data, "detach"):  # of PyTorch
+        tensor = result if is_tensor(result) else torch_of("a tensor").from_numpy(result)
+        return tensor.to(data.device)
+    library = sys.modules[type(data).__module__.partition(".")[0]]  # CuPy's arrays do not name theirs
+    namespace = getattr(data, "__array_namespace__", lambda: library)()
+    return namespace.from_dlpack(result) if is_tensor(result) else namespace.asarray(result)
+
+
+def kernels_of(device: str, data: Any = None) -> str | None:
+    """Return the kernels of a device, or None for the CPU's.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda", "cuda:1", or "auto": that of ``data`` if they are on a GPU, else the CPU. "torch:cpu"
+        is PyTorch's CPU device as if it were a GPU: for tests on machines without one.
+    data : object
+        The user's data.
+
+    Examples
+    --------
+    >>> kernels_of("auto", [[1.0]]) is None
+    True
+    """
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|torch:cpu|cuda(:\d+)?", device):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got {shown(device)}.")
+    if device == "auto":
+        device_type, number = data.__dlpack_device__() if is_tensor(data) else (0, 0)
+        if int(device_type) != CUDA:
+            return None
+        device = f"cuda:{number}"
+    if device == "cpu":
+        return None
+    torch = torch_of(f"device={device!r}")
+    if device.startswith(DEVICE_KERNELS):
+        return device
+    if not torch.cuda.is_available():
+        raise ValueError(f"device must be 'cpu' here, got {device!r}: PyTorch finds no CUDA device.")
+    number = int(device.partition(":")[2] or torch.cuda.current_device())
+    if number >= torch.cuda.device_count():
+        last = torch.cuda.device_count() - 1
+        raise ValueError(f"device must be at most 'cuda:{last}' on this machine, got {device!r}.")
+    return f"{DEVICE_KERNELS}cuda:{number}"

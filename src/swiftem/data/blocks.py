@@ -113,14 +113,13 @@ class BlockSource(StoredSource):
             if form[1] != self._form[1]:
                 raise ValueError(f"{name} must have weights if the first has, and none if it has none.")
             check_finite(name, y, self.allow_missing)
-            chunk = Chunk(y, None)
             if weight is not None:
                 if weight.shape != (len(y),):
                     raise ValueError(
                         f"the weights of {name} must have shape ({len(y)},), got {weight.shape}."
                     )
                 check_weights(f"the weights of {name}", weight)
-                chunk = weighted(y, weight)
+            chunk = weighted(y, weight)
             if len(chunk.y):
                 yield chunk
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from swiftem.core.checks import TEXTS, in_columns, shortened
 
@@ -28,7 +28,8 @@ Column = str | int
 INDEX = ("an index", "no name")
 """Reasons of columns that are left out without asking, because tools write row numbers as such columns."""
 DROPPED = "dropped columns"
-T = TypeVar("T")
+PURPOSES = {"weights": "the weights", "label": "the labels", "response": "the response"}
+TEXT_ADVICE = ', or read the table into memory and use Mixture(family="auto") for text'
 
 
 class UnknownColumnError(ValueError):
@@ -147,6 +148,7 @@ class Header(NamedTuple):
     def find(self, column: Column, argument: str) -> int:
         """Return a column's index; a string of digits is an index if no column has that name."""
         width = len(self.unfit)
+        numbers = "0" if width == 1 else f"from 0 to {width - 1}"
         if isinstance(column, str):
             places = [number for number in range(len(self.names)) if self.label(number) == column]
             if len(places) > 1:
@@ -157,27 +159,25 @@ class Header(NamedTuple):
             if places:
                 return places[0]
             if not (column.isascii() and column.isdigit()):
-                raise UnknownColumnError(self._unknown(column), argument)
+                instead = self._nearest(column) if self.names else f"choose by number, {numbers}."
+                what = "column" if self.names else "names of columns, got"
+                raise UnknownColumnError(f"{self.file} has no {what} {column!r}: {instead}", argument)
             column = int(column) if len(column) < 20 else width
         elif isinstance(column, bool) or not isinstance(column, int):
             raise TypeError(f"{argument} must be names or numbers of columns, got {column!r}.")
         if not 0 <= column < width:
-            wanted = "must be 0" if width == 1 else f"must be from 0 to {width - 1}"
             raise UnknownColumnError(
-                f"The number of a column of {self.file} {wanted}, got {column} in {argument}.", argument
+                f"The number of a column of {self.file} must be {numbers}, got {column} in {argument}.",
+                argument,
             )
         return column
 
-    def _unknown(self, column: str) -> str:
-        """Return the sentence for a name that the table does not have."""
-        width = len(self.unfit)
-        if not self.names:
-            numbers = "its one column is number 0" if width == 1 else f"choose by number, 0 to {width - 1}"
-            return f"{self.file} has no names of columns, got {column!r}: {numbers}."
-        labels = {self.label(number).lower(): self.label(number) for number in range(width)}
-        close = get_close_matches(column.lower(), labels, n=1)
-        hint = f"did you mean {labels[close[0]]!r}?" if close else f"it has {shortened([*labels.values()])}."
-        return f"{self.file} has no column {column!r}: {hint}"
+    def _nearest(self, column: str) -> str:
+        """Return the question for the name that is most like ``column``, or all names."""
+        labels = [self.label(number) for number in range(len(self.unfit))]
+        close = get_close_matches(column.lower(), [label.lower() for label in labels], n=1)
+        same = [label for label in labels if label.lower() in close]
+        return f"did you mean {same[-1]!r}?" if same else f"it has {shortened(labels)}."
 
 
 def as_label(cell: object) -> str:
@@ -199,11 +199,10 @@ def left_out_of(files: Sequence[Path], choices: Sequence[Columns]) -> tuple[str,
     >>> left_out_of([Path("1.csv"), Path("2.csv")], [two, one])
     ('Left out of 2.csv: b (text).',)
     """
-    left = [chosen.left_out for chosen in choices]
-    if all(part == left[0] for part in left):
+    left = [_with_reasons(choice.left_out) for choice in choices]
+    if len(set(left)) == 1:
         left = left[:1]
-    pairs = zip(files, left, strict=False)
-    return tuple(f"Left out of {file}: {_with_reasons(part)}." for file, part in pairs if part)
+    return tuple(f"Left out of {file}: {what}." for file, what in zip(files, left, strict=False) if what)
 
 
 def _with_reasons(left_out: dict[str, str]) -> str:
@@ -221,12 +220,9 @@ def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: 
 def choose_columns(header: Header, wanted: Wanted) -> Columns:
     """Return the columns of a table that the user's choice selects, or raise an error."""
     purposes = {header.find(column, "drop"): DROPPED for column in wanted.drop}
-    places: dict[str, int] = {}
-    for argument, column, purpose in (
-        ("weights", wanted.weights, "the weights"),
-        ("label", wanted.label, "the labels"),
-        ("response", wanted.response, "the response"),
-    ):
+    places: dict[str, int | None] = dict.fromkeys(("weights", "label", "response"))
+    for argument in places:
+        column = getattr(wanted, argument)
         if column is None:
             continue
         number = places[argument] = header.find(column, argument)
@@ -236,14 +232,13 @@ def choose_columns(header: Header, wanted: Wanted) -> Columns:
             raise UnknownColumnError(
                 f"{argument} must not be the column of {before}, got {header.label(number)!r}.", argument
             )
-        purposes[number] = purpose
-    left_out: dict[str, str] = {}
+        purposes[number] = PURPOSES[argument]
     if wanted.columns is None:
         data, left_out = _all_columns(header, wanted, purposes)
     else:
-        data = _named_columns(header, wanted.columns, purposes)
-    if "response" in places:
-        response = places["response"]
+        data, left_out = _named_columns(header, wanted.columns, purposes), {}
+    response = places["response"]
+    if response is not None:
         if not header.names and wanted.columns is None and max(data) > response:
             raise UnknownColumnError(
                 f"response must be the last column of {header.file}, which has no names, got {response}: "
@@ -252,36 +247,36 @@ def choose_columns(header: Header, wanted: Wanted) -> Columns:
             )
         data.append(response)
     names = tuple(header.label(number) for number in data)
-    if twice := _repeated(names):
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
         raise ValueError(
-            f"{header.file} must have distinct names for its columns, got {twice[0]!r} twice: rename one."
+            f"{header.file} must have distinct names for its columns, got {name!r} twice: rename one."
         )
     text: tuple[int, ...] = ()
     if wanted.text is not None:
         as_text = {header.find(column, "columns") for column in wanted.text}
         text = tuple(number for number in data if number in as_text or header.unfit[number] in TEXTS)
-    label = places.get("label")
-    return Columns(tuple(data), names if header.names else (), text, places.get("weights"), label, left_out)
-
-
-def _repeated(values: Iterable[T]) -> list[T]:
-    """Return the values that occur more than once."""
-    return [value for value, count in Counter(values).items() if count > 1]
+    if not header.names:
+        names = ()
+    return Columns(tuple(data), names, text, places["weights"], places["label"], left_out)
 
 
 def _named_columns(header: Header, columns: Sequence[Column], purposes: dict[int, str]) -> list[int]:
     """Return the indices of columns that were requested as data."""
-    data = [header.find(column, "columns") for column in columns]
-    if not data:
-        raise UnknownColumnError("columns must name at least one column, got none.", "columns")
-    if twice := _repeated(data):
-        label = header.label(twice[0])
-        raise UnknownColumnError(f"columns must be distinct, got {label!r} twice.", "columns")
-    for number in data:
+    data: list[int] = []
+    for column in columns:
+        number = header.find(column, "columns")
+        if number in data:
+            raise UnknownColumnError(
+                f"columns must be distinct, got {header.label(number)!r} twice.", "columns"
+            )
         if number in purposes:
             raise UnknownColumnError(
                 f"columns must not include {purposes[number]}, got {header.label(number)!r}.", "columns"
             )
+        data.append(number)
+    if not data:
+        raise UnknownColumnError("columns must name at least one column, got none.", "columns")
     return data
 
 
@@ -295,10 +290,7 @@ def _all_columns(
     left_out = {header.label(number): header.unfit[number] for number in rest if number not in data}
     refused = {name: why for name, why in left_out.items() if why not in INDEX}
     if refused and not wanted.leave_out:
-        has_text = any(why in TEXTS for why in refused.values())
-        instead = (
-            ', or read the table into memory and use Mixture(family="auto") for text' if has_text else ""
-        )
+        instead = "" if set(TEXTS).isdisjoint(refused.values()) else TEXT_ADVICE
         raise ValueError(
             f"{header.file} must have numbers in every column, got {in_columns(refused)}: leave out such "
             f"columns with open_source(path, drop=[...]), or name the others with columns=[...]{instead}."

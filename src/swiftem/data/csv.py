@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swiftem.core.checks import shortened
+from swiftem.core.checks import shortened, shown
 from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header
-from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile, TableSource
+from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile
 
-__all__ = ["CsvFile", "CsvSource", "number_in"]
+__all__ = ["CsvFile", "number_in"]
 
 HEAD_BYTES, LONGEST_LINE = 1 << 16, 1 << 26
 """Bytes that are examined for the layout, and most bytes of the first line."""
@@ -49,7 +49,6 @@ CONTENTS = {
     "lists": r"\[.*\]|\(.*,.*\)",
 }
 """How columns that are neither numbers nor text are written."""
-DECIMAL_COMMA = r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"
 ROW = r"(?:Row #\d+: )?"
 BAD_CELL = rf"In CSV column #(?P<column>\d+): {ROW}CSV conversion error to \w+: invalid value '(?P<cell>.*)'"
 BAD_TEXT = rf"In CSV column #\d+: {ROW}CSV conversion error to string"
@@ -65,6 +64,9 @@ class CsvFile(TableFile):
     file : Path
         Text in UTF-8.
     """
+
+    access: ClassVar[Access] = "sequential"
+    reading: ClassVar[int] = 32 * 10**6
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -88,19 +90,15 @@ class CsvFile(TableFile):
         if names:
             unfit = [what if name else "no name" for name, what in zip(names, unfit, strict=True)]
         self.header = Header(file, names, unfit)
+        numbers = shortened([name for name in names if number_in(name) is not None])
+        if not names:
+            self.notes = (f"{file} has numbers in its first line: read as a row, its columns have no names.",)
+        elif numbers:
+            self.notes = (f"{file} has numbers in its first line ({numbers}): read as names of columns.",)
 
     def is_missing(self, cell: str | None) -> bool:
         """Return whether a cell marks a missing value."""
         return cell is None or cell.strip().lower() in MISSING
-
-    def notes(self) -> list[str]:
-        """Return a remark if the first line is ambiguous."""
-        if not self.header.names:
-            return [f"{self._file} has numbers in its first line: read as a row, its columns have no names."]
-        numbers = shortened([name for name in self.header.names if number_in(name) is not None])
-        if numbers:
-            return [f"{self._file} has numbers in its first line ({numbers}): read as names of columns."]
-        return []
 
     def _head(self) -> tuple[list[str], bool]:
         """Return the first lines, at least two if there are as many, and whether there are more."""
@@ -156,7 +154,7 @@ class CsvFile(TableFile):
             table = read_csv(self._stream(), **self._options(columns))
         except pa.ArrowInvalid:  # one thread finds the row
             return super().read(columns)
-        return [_trimmed(column) for column in table.columns]
+        return _trimmed(table.columns, columns)
 
     def batches(self, columns: Columns, groups: Sequence[int], rows: int) -> Iterator[ArrowBatch]:
         """Yield columns of numbers and of text, some blocks of bytes at a time."""
@@ -169,7 +167,7 @@ class CsvFile(TableFile):
             # Pyarrow's own allocator would not return free memory.
             with open_csv(self._stream(), **options, memory_pool=pa.system_memory_pool()) as reader:
                 for batch in reader:
-                    yield first, [_trimmed(column) for column in batch.columns]
+                    yield first, _trimmed(batch.columns, columns)
                     first += batch.num_rows
         except pa.ArrowException as error:
             raise self._error(str(error)) from None
@@ -224,46 +222,14 @@ class CsvFile(TableFile):
             return ValueError(f"{self._file} must have {width} in every row, got {cells} in {where}.")
         if parts["cell"] is None:
             return self._not_text(f"other bytes in {where}")
-        cell = parts["cell"] if len(parts["cell"]) <= 40 else parts["cell"][:37] + "..."
-        column = self.header.label(int(parts["column"]))
+        cell, column = shown(parts["cell"]), self.header.label(int(parts["column"]))
         return ValueError(
-            f"{self._file} must have a number in every cell, got {cell!r} in column {column!r}, {where}: "
+            f"{self._file} must have a number in every cell, got {cell} in column {column!r}, {where}: "
             "correct it, or omit the column."
         )
 
     def _not_text(self, got: str, advice: str = "convert the file") -> ValueError:
         return ValueError(f"{self._file} must be text in UTF-8, got {got}: {advice}.")
-
-
-class CsvSource(TableSource):
-    r"""The rows of one or several CSV files, read in order on demand.
-
-    Lines have no fixed length, so that row i needs all lines before it: em, sem and
-    sem-vr work, the latter two in the order of the files, shuffled within a window. The constructor reads
-    the files once, to count and check the rows.
-
-    Parameters
-    ----------
-    files : path or sequence of paths
-        With the same columns; their layout is found as in :func:`swiftem.data.read_table`.
-    columns, weight, drop, window, allow_missing, leave_out
-        As in :func:`swiftem.data.open_source`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from swiftem.data import CsvSource
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "fish.csv")
-    ...     _ = file.write_text("kind,length,width\nperch,20.5,3\nbream,31,4.5\n")
-    ...     source = CsvSource(file, drop=["kind"])
-    ...     source.n, source.names, next(source.blocks(10)).y.tolist()
-    (2, ('length', 'width'), [[20.5, 3.0], [31.0, 4.5]])
-    """
-
-    access: ClassVar[Access] = "sequential"
-    reading: int = 32 * 10**6
-    table: ClassVar[type[TableFile]] = CsvFile
 
 
 def number_in(cell: str, decimal: str = ".") -> float | None:
@@ -300,8 +266,8 @@ def _delimiter(lines: Sequence[str]) -> str:
 def _decimal(*rows: Sequence[str]) -> str:
     """Return the comma if numbers have commas, and none has a point."""
     cells = [cell for row in rows for cell in row]
-    has_point = any("." in cell and number_in(cell) is not None for cell in cells)
-    return "," if not has_point and any(re.fullmatch(DECIMAL_COMMA, cell) for cell in cells) else "."
+    signs = {sign for sign in ",." for cell in cells if sign in cell and number_in(cell, sign) is not None}
+    return "," if signs == {","} else "."
 
 
 def _skip_empty(row: Any) -> str:
@@ -309,11 +275,12 @@ def _skip_empty(row: Any) -> str:
     return "error" if row.text.strip() else "skip"
 
 
-def _trimmed(array: ArrowArray) -> ArrowArray:
-    """Return an Arrow array without white space around text."""
-    from pyarrow import compute, types
+def _trimmed(arrays: list[ArrowArray], columns: Columns) -> list[ArrowArray]:
+    """Return Arrow arrays without white space around text, which is in the columns after the numbers."""
+    from pyarrow.compute import utf8_trim_whitespace
 
-    return compute.utf8_trim_whitespace(array) if types.is_string(array.type) else array
+    width = len(columns.numbers)
+    return [*arrays[:width], *map(utf8_trim_whitespace, arrays[width:])]
 
 
 def _squeezer() -> Callable[[bytes], bytes]:
@@ -323,17 +290,14 @@ def _squeezer() -> Callable[[bytes], bytes]:
     >>> squeeze(b"  a \t b\n 1  "), squeeze(b"  2 \n")
     (b'a b\n1', b' 2\n')
     """
-    is_start, pending = True, b""
+    tail = b"\n"  # the last byte, and white space that may be at the end of a line
 
     def squeeze(block: bytes) -> bytes:
-        nonlocal is_start, pending
-        text = re.sub(rb"[ \t]+", b" ", pending + bytes(block))
+        nonlocal tail
+        text = re.sub(rb"[ \t]+", b" ", tail + bytes(block))
         text = re.sub(rb" ?([\r\n]) ?", rb"\1", text)
-        if is_start:
-            text = text.lstrip(b" ")
-        pending = b" " if text.endswith(b" ") else b""
-        text = text.rstrip(b" ")
-        is_start = text.endswith((b"\r", b"\n")) if text else is_start
-        return text
+        end = len(text.rstrip(b" "))
+        tail = text[end - 1 :]
+        return text[1:end]
 
     return squeeze

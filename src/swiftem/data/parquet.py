@@ -12,13 +12,15 @@ from swiftem.core.checks import arrow_reason
 from swiftem.core.files import damage_named
 from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header
-from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile, TableSource
+from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile
 
-__all__ = ["ParquetFile", "ParquetSource", "check_rows", "opened"]
+__all__ = ["ParquetFile", "check_rows", "opened"]
 
 UNPACKED, FREE = 1000, 256 << 20
 """Limits of rows in memory: this multiple of the file's size, plus this number of bytes. A column of few
 values takes almost no space in a file."""
+SMALL = ("float", "halffloat")
+"""Arrow's types whose numbers float32 holds."""
 
 
 class ParquetFile(TableFile):
@@ -30,26 +32,24 @@ class ParquetFile(TableFile):
         The file.
     """
 
+    access: ClassVar[Access] = "random"
+    reading: ClassVar[int] = 40 * 10**6
     groups: Sequence[int]
 
     def __init__(self, file: Path) -> None:
-        from pyarrow import types
-
         with opened(file) as stored:
             schema, metadata = stored.schema_arrow, stored.metadata
             self.groups = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
-            n, index = metadata.num_rows, _index(schema)
-        names = tuple(str(name) for name in schema.names)
+            index = _index(schema)
+        names, n = tuple(map(str, schema.names)), sum(self.groups)
         if not names or not n:
             raise ValueError(
                 f"{file} must have at least one row and one column, got {n} rows of {len(names)} columns."
             )
-        if sum(self.groups) != n:
-            raise _other_rows(file, n)
         self._starts = [0, *accumulate(self.groups)]
-        self._reasons = ["no values" if types.is_null(kind) else arrow_reason(kind) for kind in schema.types]
-        is_small = [types.is_float32(kind) or types.is_float16(kind) for kind in schema.types]
-        self.small = frozenset(number for number, small in enumerate(is_small) if small)
+        kinds = [str(kind) for kind in schema.types]
+        self.small = frozenset(number for number, kind in enumerate(kinds) if kind in SMALL)
+        self._reasons = ["no values" if kind == "null" else arrow_reason(kind) for kind in kinds]
         unfit = ["an index" if name in index else why for name, why in zip(names, self._reasons, strict=True)]
         self.header = Header(file, names, unfit)
 
@@ -83,37 +83,9 @@ class ParquetFile(TableFile):
                     yield first, [batch.column(name) for name in names]
                     first += batch.num_rows
                 if first != end:
-                    raise _other_rows(file, end)
-
-
-class ParquetSource(TableSource):
-    """The rows of one or several Parquet files, read on demand.
-
-    A full pass decodes a few thousand rows at a time. Draws are by row groups, which must be decoded as a
-    whole: for stochastic methods row groups of about ten thousand rows are best.
-
-    Parameters
-    ----------
-    files : path or sequence of paths
-        With the same columns.
-    columns, weight, drop, window, allow_missing, leave_out
-        As in :func:`swiftem.data.open_source`; a window is rounded up to whole row groups.
-
-    Examples
-    --------
-    >>> import pathlib, pyarrow as pa, pyarrow.parquet, tempfile
-    >>> from swiftem.data import ParquetSource
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "fish.parquet")
-    ...     pyarrow.parquet.write_table(pa.table({"length": [20.5, 31.0], "kind": ["perch", "bream"]}), file)
-    ...     source = ParquetSource(file, drop=["kind"])
-    ...     source.n, source.names, source.take([1]).y.tolist()
-    (2, ('length',), [[31.0]])
-    """
-
-    access: ClassVar[Access] = "random"
-    reading: int = 40 * 10**6
-    table: ClassVar[type[TableFile]] = ParquetFile
+                    raise ValueError(
+                        f"{file} must have {end:,} rows, as its metadata say, got others: it is damaged."
+                    )
 
 
 @contextmanager
@@ -143,8 +115,3 @@ def _index(schema: Any) -> list[Any]:
     except Exception:  # no such metadata, no valid JSON or no such entry
         return []
     return index if isinstance(index, list) else []
-
-
-def _other_rows(file: Path, rows: int) -> ValueError:
-    """Return the error for a file that does not have the number of rows in its metadata."""
-    return ValueError(f"{file} must have {rows:,} rows, as its metadata say, got others: it is damaged.")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from swiftem.core.checks import check_int
 from swiftem.core.source import Batch, Layout, Reader, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.reading import read_ahead
 from swiftem.kernels.threads import get_threads
 
-__all__ = ["Chunk", "StoredSource", "rechunk", "weighted"]
+__all__ = ["Chunk", "StoredSource", "read_ahead", "rechunk", "weighted"]
+
+T = TypeVar("T")
 
 WINDOW_BYTES = 16 * 2**20
 """Default size of a window, within which draws are shuffled."""
@@ -25,6 +28,9 @@ CHUNK_BYTES = 2**20
 """Size of the part of a full pass that a thread processes at a time."""
 INDICES = 8 * 65_536 * 8
 """Memory of sample indices that are drawn ahead, and of arrays derived from them."""
+AHEAD = 2
+"""Items that wait to be used while a thread reads the next one."""
+END = object()
 
 
 class Chunk(NamedTuple):
@@ -33,18 +39,18 @@ class Chunk(NamedTuple):
     y: np.ndarray
     weight: Array | None
 
-    def part(self, start: int, stop: int) -> Chunk:
+    def part(self, start: int, stop: int | None) -> Chunk:
         """Return some of the rows."""
         return Chunk(self.y[start:stop], None if self.weight is None else self.weight[start:stop])
 
 
-def weighted(y: np.ndarray, weight: Array) -> Chunk:
-    """Return samples with their weights, without samples of weight zero.
+def weighted(y: np.ndarray, weight: Array | None) -> Chunk:
+    """Return samples with their weights, if there are any, without samples of weight zero.
 
     >>> weighted(np.array([1.0, 2.0]), np.array([0.0, 3.0]))
     Chunk(y=array([2.]), weight=array([3.]))
     """
-    return Chunk(y, weight) if weight.all() else Chunk(y[weight > 0], weight[weight > 0])
+    return Chunk(y, weight) if weight is None or weight.all() else Chunk(y[weight > 0], weight[weight > 0])
 
 
 class StoredSource(Source):
@@ -111,7 +117,8 @@ class StoredSource(Source):
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all samples in order, exactly ``rows`` at a time except the last part, in new arrays."""
-        chunks = self.chunks(min(self.chunk_rows, max(rows, 4096)))
+        part = min(self.chunk_rows, max(rows, 4096))
+        chunks = rechunk(self.chunks(part), part)  # small chunks are not worth a change of threads
         if self.overlaps:
             chunks = read_ahead(chunks)
         start = 0
@@ -223,16 +230,15 @@ def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
     [[0, 1], [2, 3], [4]]
     """
     pending: list[Chunk] = []
-    count = 0
+    missing = rows
     for chunk in chunks:
-        start = 0
-        while start < len(chunk.y):
-            stop = min(len(chunk.y), start + rows - count)
-            pending.append(chunk.part(start, stop))
-            count, start = count + stop - start, stop
-            if count == rows:
+        rest = chunk
+        while len(rest.y):
+            pending.append(rest.part(0, missing))
+            rest, missing = rest.part(missing, None), missing - len(pending[-1].y)
+            if not missing:
                 yield _joined(pending)
-                pending, count = [], 0
+                pending, missing = [], rows
     if pending:
         yield _joined(pending)
 
@@ -240,8 +246,44 @@ def rechunk(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
 def _joined(chunks: list[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
+    y = np.concatenate([chunk.y for chunk in chunks])
     weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
-    return Chunk(
-        np.concatenate([chunk.y for chunk in chunks]),
-        np.concatenate(weights) if len(weights) == len(chunks) else None,
-    )
+    return Chunk(y, np.concatenate(weights) if weights else None)
+
+
+def read_ahead(items: Iterator[T], ahead: int = AHEAD) -> Generator[T, None, None]:
+    """Yield the items in order, while a thread reads the next ones, at most ``ahead`` + 1 of them.
+
+    Errors of the thread are raised here, after the items before them. When the consumer stops, by ``close``,
+    by an exception or by garbage collection of the generator, the thread ends and ``items`` is closed.
+
+    Parameters
+    ----------
+    items : iterator
+        The items; used only by the thread.
+    ahead : int
+        Number of items that wait.
+
+    Examples
+    --------
+    >>> list(read_ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    waiting = deque()  # type: ignore[var-annotated]  # futures of items, or of END
+    name = f"swiftem-reader-{id(waiting)}"
+    pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+    try:
+        while True:
+            while len(waiting) <= ahead + 1:
+                waiting.append(pool.submit(next, items, END))
+            item = waiting.popleft().result()
+            if item is END:
+                return
+            yield item
+    finally:
+        # The garbage collector may run this in the reader's thread, which cannot wait for itself.
+        is_reader = threading.current_thread().name.startswith(name)
+        pool.shutdown(wait=not is_reader, cancel_futures=True)
+        close = getattr(items, "close", None)  # iterators that are no generators may have none
+        if close is not None and not is_reader:
+            close()

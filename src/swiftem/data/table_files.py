@@ -1,40 +1,24 @@
-"""Tables in files that pyarrow reads: the common part of CSV and Parquet."""
+"""Tables in files that pyarrow reads, as samples; checks of the cells of all tables in files."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from swiftem.core.files import file_hash
-from swiftem.data.columns import (
-    Column,
-    Columns,
-    Header,
-    Wanted,
-    check_same_columns,
-    choose_columns,
-    left_out_of,
-)
+from swiftem.core.source import Access
+from swiftem.data.columns import Columns, Header, Wanted, check_same_columns, choose_columns, left_out_of
 from swiftem.data.stored import Chunk, StoredSource, rechunk, weighted
-from swiftem.data.weights import checked_weights
+from swiftem.data.weights import check_weight_column
 
-__all__ = [
-    "MISSING_ADVICE",
-    "ArrowArray",
-    "ArrowBatch",
-    "TableFile",
-    "TableSource",
-    "as_list",
-    "first_bad_cell",
-    "not_finite",
-]
+__all__ = ["MISSING_ADVICE", "ArrowArray", "ArrowBatch", "TableFile", "TableSource", "check_cells"]
 
 ArrowArray: TypeAlias = Any
 """A pyarrow.Array or pyarrow.ChunkedArray; pyarrow has no types."""
@@ -47,51 +31,58 @@ CELLS = 1 << 20
 MISSING_ADVICE = "fill in such rows, or skip them (read_table has skip_missing=True)"
 
 
-def as_list(files: Any) -> list[Any]:
-    """Return several files, or one, as a list."""
-    return list(files) if isinstance(files, list | tuple) else [files]
+def check_cells(
+    values: np.ndarray, allow_missing: bool, locate: Callable[[int, int], tuple[Path | str, str]]
+) -> None:
+    """Raise ValueError for the first cell that is infinite or, unless allowed, missing (NaN).
 
+    Parameters
+    ----------
+    values : ndarray, shape (b, d)
+        Rows.
+    allow_missing : bool
+        Whether NaN is no error.
+    locate : callable
+        Returns the file of a cell, given by row and column, and its place there in words.
 
-def first_bad_cell(values: np.ndarray, allow_missing: bool = False) -> tuple[int, int] | None:
-    """Return row and column of the first NaN or infinity, or None; with ``allow_missing`` of an infinity.
-
-    >>> import numpy as np
-    >>> first_bad_cell(np.array([[0.0, 1.0], [2.0, np.nan]]))
-    (1, 1)
+    Examples
+    --------
+    >>> check_cells(np.array([[0.0, np.inf]]), True, lambda row, column: ("a.npy", f"in row {row}"))
+    Traceback (most recent call last):
+    ...
+    ValueError: a.npy must hold finite numbers, got an infinity in row 0: remove or replace such rows.
     """
-    if values.dtype.kind != "f":
-        return None
-    rows = max(1, CELLS // max(1, values.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum is quicker than a test of each cell
+        if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+            return
+    rows = max(1, CELLS // values.shape[1])
     for start in range(0, len(values), rows):
         here = values[start : start + rows]
         bad = np.isinf(here) if allow_missing else ~np.isfinite(here)
         if bad.any():
-            row, column = np.argwhere(bad)[0]
-            return start + int(row), int(column)
-    return None
-
-
-def not_finite(file: Path | str, value: float, where: str) -> ValueError:
-    """Return the error for a cell of a file that is missing (NaN) or infinite.
-
-    >>> not_finite("a.csv", np.inf, "in row 3")
-    ValueError('a.csv must hold finite numbers, got an infinity in row 3: remove or replace such rows.')
-    """
-    if np.isinf(value):
-        return ValueError(
-            f"{file} must hold finite numbers, got an infinity {where}: remove or replace such rows."
-        )
-    return ValueError(f"{file} must hold finite numbers, got a missing value {where}: {MISSING_ADVICE}.")
+            row, column = map(int, np.argwhere(bad)[0])
+            file, where = locate(start + row, column)
+            what, advice = "a missing value", MISSING_ADVICE
+            if np.isinf(here[row, column]):
+                what, advice = "an infinity", "remove or replace such rows"
+            raise ValueError(f"{file} must hold finite numbers, got {what} {where}: {advice}.")
 
 
 class TableFile(ABC):
     """A table in a file: its columns, and its rows as Arrow arrays."""
+
+    access: ClassVar[Access]
+    """Whether groups of rows can be read on their own, as in :class:`swiftem.data.Source`."""
+    reading: ClassVar[int]
+    """Bytes used by the reading library itself (measured)."""
 
     header: Header
     groups: Sequence[int | None] = (None,)
     """Numbers of rows of the parts that can be read on their own; None if rows must be counted."""
     small: frozenset[int] = frozenset()
     """Columns whose numbers float32 holds exactly."""
+    notes: tuple[str, ...] = ()
+    """Remarks for the user on how the file is read."""
 
     @abstractmethod
     def __init__(self, file: Path) -> None:
@@ -111,85 +102,105 @@ class TableFile(ABC):
     def check(self, columns: Columns) -> None:  # noqa: B027  # nothing to check by default
         """Raise ValueError if columns have no numbers, or groups are too large to be read."""
 
-    def notes(self) -> list[str]:
-        """Return remarks on how the file is read."""
-        return []
-
     def is_missing(self, cell: str | None) -> bool:
         """Return whether a cell of text is a missing value."""
         return cell is None
 
-    def chunk(
-        self, first: int, arrays: Sequence[ArrowArray], columns: Columns, dtype: np.dtype, allow_missing: bool
-    ) -> Chunk:
+    def chunk(self, batch: ArrowBatch, columns: Columns, dtype: np.dtype, allow_missing: bool) -> Chunk:
         """Return the data and weights of a batch, or raise ValueError for a cell that is not finite."""
-        y = np.empty((len(arrays[0]), len(columns.numeric)), dtype=dtype)
-        weight = None
-        for place, (array, number) in enumerate(zip(arrays, columns.numbers, strict=False)):
-            if str(array.type) == "bool":
-                array = array.cast("uint8")
-            values = np.asarray(array.to_numpy(zero_copy_only=False))
-            bad = first_bad_cell(values[:, None], allow_missing)
-            if bad is not None:
-                where = f"in column {self.header.label(number)!r}, row {first + bad[0]} (from 0)"
-                raise not_finite(self.header.file, values[bad[0]], where)
-            if place < y.shape[1]:
-                y[:, place] = values
-            else:
-                weight = values.astype(np.float64)
+        first, arrays = batch
+        width = len(columns.numeric)
+        y = np.empty((len(arrays[0]), width), dtype=dtype)
+        for place, array in enumerate(arrays[:width]):
+            y[:, place] = array.to_numpy(zero_copy_only=False)
+        self._check_cells(y, first, columns.numeric, allow_missing)
+        if columns.weights is None:
+            return Chunk(y, None)
+        weight = np.array(arrays[width].to_numpy(zero_copy_only=False), dtype=np.float64)
+        self._check_cells(weight[:, None], first, [columns.weights], allow_missing)
         return Chunk(y, weight)
+
+    def _check_cells(
+        self, values: np.ndarray, first: int, columns: Sequence[int], allow_missing: bool
+    ) -> None:
+        """Raise ValueError for the first cell that is not finite in rows from ``first``."""
+
+        def locate(row: int, column: int) -> tuple[Path, str]:
+            label = self.header.label(columns[column])
+            return self.header.file, f"in column {label!r}, row {first + row} (from 0)"
+
+        check_cells(values, allow_missing, locate)
+
+    def locate(self, first: int, row: int) -> tuple[Path, int]:
+        """Return the file, and the index there of a row of a batch that begins at row ``first``."""
+        return self.header.file, first + row
 
 
 class TableSource(StoredSource):
-    """Base class of sources that are tables in files with the same columns.
+    """The rows of Parquet files, or of CSV files, with the same columns, read on demand.
 
-    A subclass names the class of its files. Groups of rows are the blocks of draws if access is random.
+    :func:`swiftem.data.open_source` makes it. Of Parquet files, a full pass decodes a few thousand rows at a
+    time. Draws are by row groups, which must be decoded as a whole: for stochastic methods row groups of
+    about ten thousand rows are best.
+
+    Lines of CSV files have no fixed length, so that row i needs all lines before it: em, sem and sem-vr work,
+    the latter two in the order of the files, shuffled within a window. The constructor reads the files once,
+    to count and check the rows.
+
+    Parameters
+    ----------
+    tables : sequence of TableFile
+        The files, of one format.
+    wanted : Wanted
+        The choice of columns.
+    window, allow_missing
+        As in :func:`swiftem.data.open_source`; a window is rounded up to whole row groups.
     """
-
-    table: ClassVar[type[TableFile]]
 
     def __init__(
         self,
-        files: str | PathLike[str] | Sequence[str | PathLike[str]],
-        columns: Sequence[Column] | None = None,
-        weight: Column | None = None,
+        tables: Sequence[TableFile],
+        wanted: Wanted,
         *,
-        drop: Sequence[Column] = (),
         window: int | None = None,
         allow_missing: bool = False,
-        leave_out: bool = False,
     ) -> None:
         super().__init__(window, allow_missing)
-        wanted = Wanted(columns, weight, drop, leave_out=leave_out)
-        self._files = [Path(file) for file in as_list(files)]
-        self._tables = [self.table(file) for file in self._files]
-        self._choices = [choose_columns(table.header, wanted) for table in self._tables]
-        parts = list(zip(self._tables, self._choices, strict=True))
+        self._tables = tables
+        self._choices = [choose_columns(table.header, wanted) for table in tables]
+        self.reading = tables[0].reading
+        files = [table.header.file for table in tables]
+        parts = list(zip(tables, self._choices, strict=True))
         labels = [[table.header.label(number) for number in choice.data] for table, choice in parts]
-        for file, others in zip(self._files, labels, strict=True):
-            check_same_columns(self._files[0], labels[0], file, others)
+        for file, others in zip(files, labels, strict=True):
+            check_same_columns(files[0], labels[0], file, others)
         chosen = self._choices[0]
         self.names, self.numbers = chosen.names, chosen.data
-        self.notes = left_out_of(self._files, self._choices)
+        self.notes = left_out_of(files, self._choices)
         self.tail, self.is_weighted = (len(chosen.data),), chosen.weights is not None
         is_small = all(table.small.issuperset(choice.data) for table, choice in parts)
         self.dtype = np.dtype(np.float32 if is_small else np.float64)
         lengths = []
         #: For each group with samples its file and its number there.
         self._groups: list[tuple[int, int]] = []
-        for file_number, (table, choice) in enumerate(parts):
+        for number, (table, choice) in enumerate(parts):
             table.check(choice)
             for group in range(len(table.groups)):
-                rows, total = self._measure(file_number, group)
+                rows, total = self._measure(number, group)
                 self.total_weight += total
                 if rows:
                     lengths.append(rows)
-                    self._groups.append((file_number, group))
+                    self._groups.append((number, group))
         self.n = sum(lengths)
         if not self.n:
             what = "a positive weight, got only zeros" if self.is_weighted else "at least one row, got none"
-            raise ValueError(f"{self._files[0]} must have {what}.")
+            raise ValueError(f"{files[0]} must have {what}.")
         self.lay_out(lengths if self.access == "random" else None)
+
+    @property
+    def access(self) -> Access:  # type: ignore[override]
+        """Whether draws are by row groups, or rows are only read in order."""
+        return self._tables[0].access
 
     def _measure(self, file: int, group: int) -> tuple[int, float]:
         """Return the number of samples of a group, and the sum of their weights."""
@@ -210,17 +221,17 @@ class TableSource(StoredSource):
         """Yield rows of some groups of a file as samples; rows of weight zero are left out."""
         table, chosen = self._tables[file], columns or self._choices[file]
         for first, arrays in table.batches(chosen, groups, rows):
-            y, weight = table.chunk(first, arrays, chosen, self.dtype, self.allow_missing)
-            if weight is None:
-                yield Chunk(y, None)
-            else:
-                yield weighted(y, checked_weights(self._files[file], weight, first))
+            y, weight = table.chunk((first, arrays), chosen, self.dtype, self.allow_missing)
+            if weight is not None:
+                check_weight_column(weight, partial(table.locate, first))
+            yield weighted(y, weight)
 
     def unweighted(self) -> StoredSource:
         """Return a source of all rows, also of weight zero, without weights."""
         if not self.is_weighted:
             return self
-        return type(self)(self._files, self.numbers, window=self._window, allow_missing=self.allow_missing)
+        wanted = Wanted(self.numbers)
+        return TableSource(self._tables, wanted, window=self._window, allow_missing=self.allow_missing)
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield all rows in order, about ``rows`` at a time."""
@@ -233,10 +244,11 @@ class TableSource(StoredSource):
         rows = int(self.layout.edges[number + 1] - self.layout.edges[number])
         chunks = list(rechunk(self._samples(file, [group], self.chunk_rows), rows))
         if len(chunks) != 1 or len(chunks[0].y) != rows:
-            raise ValueError(f"{self._files[file]} must be the same in every pass, got other rows.")
+            file_name = self._tables[file].header.file
+            raise ValueError(f"{file_name} must be the same in every pass, got other rows.")
         return chunks[0]
 
     def fingerprint(self) -> str:
         """Return a hash of the files, the choice of columns and the layout; it reads all files."""
         what = self.numbers, self._choices[0].weights, self.layout.per_window, int(self.layout.edges[1])
-        return file_hash(f"{type(self).__name__}{what}", self._files)
+        return file_hash(f"table{what}", [table.header.file for table in self._tables])

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import check_dense
+from swiftem.core.checks import check_dense, torch_of
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import torch_of
 from swiftem.data.weights import read_sample_weight
 
 __all__ = ["TensorSource"]

@@ -7,6 +7,7 @@ variance, but seeded draws would depend on the weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ from swiftem.core.checks import as_floats
 from swiftem.core.types import Array
 
 __all__ = [
+    "check_weight_column",
     "check_weights",
-    "checked_weights",
     "extent_of",
     "first_bad_weight",
     "read_sample_weight",
@@ -56,20 +57,27 @@ def check_weights(name: str, weight: Array, one: str = "position", many: str = "
         raise ValueError(f"{name} {must}, got {weight[place]:g} at {one} {place}{advice}.")
 
 
-def checked_weights(file: Path | str, weight: Array, start: int = 0) -> Array:
-    """Return a column of weights; errors name file and row, counted from ``start``."""
+def check_weight_column(weight: Array, locate: Callable[[int], tuple[Path | str, int]]) -> None:
+    """Raise ValueError for the first invalid weight of a table.
+
+    Parameters
+    ----------
+    weight : ndarray, shape (b,)
+        Weights of some rows.
+    locate : callable
+        Returns the file of one of these rows, and its index there.
+    """
     bad = first_bad_weight(weight)
     if bad is not None:
         place, wanted = bad
+        file, row = locate(place)
         raise ValueError(
-            f"{file} must have weights that are {wanted}, got {weight[place]:g} in row {start + place} "
-            "(from 0)."
+            f"{file} must have weights that are {wanted}, got {weight[place]:g} in row {row} (from 0)."
         )
-    return weight
 
 
 def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Array | None:
-    """Return weights of shape (n,), one per ``what``, or None if all are equal to one.
+    """Return weights of shape (n,), one per ``what``, or None if none are given.
 
     Raises
     ------

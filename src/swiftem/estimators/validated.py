@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from swiftem.core.checks import TOO_LARGE, refuse_columns, refuse_masked, shown, unmasked
+from swiftem.core.checks import TOO_LARGE, in_numpy, refuse_columns, refuse_masked, shown, unmasked
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
-from swiftem.data.as_source import as_source, is_blocks
+from swiftem.data.as_source import as_source, is_blocks, is_planned
 from swiftem.data.blocks import BlockSource, is_one_shot
-from swiftem.data.foreign import in_numpy, is_planned
 from swiftem.data.npy import NpySource
-from swiftem.data.open_source import are_paths
 from swiftem.data.stored import StoredSource
+from swiftem.data.tables import are_paths
 from swiftem.data.units.source import UnitSource, parts_of
 from swiftem.data.weights import check_weights
 from swiftem.estimators.sklearn_parts import _check_sample_weight

@@ -16,8 +16,7 @@ from swiftem.core.compute import Compute
 from swiftem.core.method import Update, declared
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.parts import read_only
-from swiftem.data.samples import Drawn, Samples
+from swiftem.data.samples import Drawn, Samples, read_only
 from swiftem.functions.model import BoundFunctions, ExponentialFamilyModel, FunctionModel, is_finite
 from swiftem.kernels.loop import CompiledLoop
 

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from swiftem.core.checks import check_int
 from swiftem.core.files import file_hash, fingerprint, in_brackets
 from swiftem.core.types import Index
-from swiftem.data.reading import read_ahead
+from swiftem.data.stored import read_ahead
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -24,10 +24,10 @@ from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
+from swiftem.data.as_source import is_planned
 from swiftem.data.columns import Column
-from swiftem.data.foreign import is_planned
-from swiftem.data.open_source import are_paths, open_source
-from swiftem.data.parquet import ParquetSource
+from swiftem.data.table_files import TableSource
+from swiftem.data.tables import are_paths, open_source
 from swiftem.data.units.tasks import DaskUnits, Units, Work
 from swiftem.data.weights import check_weights
 
@@ -552,7 +552,7 @@ def open_units(
     if source.access != "random":
         raise ValueError("path must name Parquet or .npy files for units, got text: convert it to Parquet.")
     spans: list[tuple[int, int] | None] = [None] * (len(source.layout.edges) - 1)
-    if not isinstance(source, ParquetSource):
+    if not isinstance(source, TableSource):
         step = max(1, UNIT_BYTES // source.row_bytes)
         spans = [(start, min(start + step, source.n)) for start in range(0, source.n, step)]
     written = [(status.st_size, status.st_mtime_ns) for status in map(stat, files)]

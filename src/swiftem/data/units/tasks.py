@@ -22,7 +22,7 @@ from uuid import uuid4
 from swiftem.core.describe import environment, versions
 from swiftem.core.files import file_hash
 from swiftem.core.messages import warn
-from swiftem.data.foreign import is_planned
+from swiftem.data.as_source import is_planned
 from swiftem.kernels.threads import get_threads, set_threads
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from swiftem.core.checks import as_floats, check_not_lazy
+from swiftem.core.checks import as_floats, check_not_lazy, in_numpy, is_tensor
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import in_numpy, is_planned, is_tensor, kernels_of
+from swiftem.data.as_source import is_planned, kernels_of
 from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource

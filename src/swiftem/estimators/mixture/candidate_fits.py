@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from swiftem.core.checks import check_not_lazy, shown
+from swiftem.core.checks import check_not_lazy, in_numpy, shown
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import in_numpy
 from swiftem.estimators.fit_checkpoint import kept_apart
 from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
 from swiftem.estimators.mixture.mixture import Mixture

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.core.checks import torch_of
 from swiftem.core.process import DeferredInterrupt
-from swiftem.data.foreign import DEVICE_KERNELS, torch_of
+from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.accelerated import Remaining
 from swiftem.mixture.starts import DEAD, starts_of
@@ -81,7 +82,7 @@ def sample_on_device(theta: Any, kind: str, count: int, kernels: str, seed: int,
     count : int
         Number of rows.
     kernels : str
-        The device, as given by :func:`swiftem.data.foreign.kernels_of`.
+        The device, as given by :func:`swiftem.data.as_source.kernels_of`.
     seed : int
         Of the draws, which are other ones than those of the CPU.
     dtype : dtype

@@ -21,7 +21,7 @@ from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule, resolve
 from swiftem.core.types import Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import is_planned
+from swiftem.data.as_source import is_planned
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.base import Past, Read, rows_of
 from swiftem.estimators.mixture.file import mixture_from_file, mixture_to_file

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem.core.checks import in_numpy
 from swiftem.core.schedules import constant, inverse, power, sample_size
-from swiftem.data.foreign import in_numpy
 from swiftem.estimators.fit_checkpoint import KEEPING
 from swiftem.estimators.mixture.base import MixtureBase, Past
 from swiftem.estimators.mixture.content import ONLINE, SAMPLE, read_online, read_past

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context, mixture
 
-from swiftem.core.checks import TOO_LARGE, check_real
+from swiftem.core.checks import TOO_LARGE, check_real, in_numpy
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Theta
-from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.content import FITTED, read_gaussians
 from swiftem.estimators.mixture.gaussian_queries import GaussianQueries, covariances_of

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import as_floats, check_int, shown
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.foreign import kernels_of
+from swiftem.data.as_source import kernels_of
 from swiftem.estimators.mixture.content import FITTED
 from swiftem.estimators.mixture.device import sample_on_device
 from swiftem.estimators.mixture.estimator import MixtureEstimator

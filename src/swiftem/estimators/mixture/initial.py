@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from swiftem.core.checkpoint import check_form
+from swiftem.core.checks import in_numpy
 from swiftem.core.compute import BLOCK
 from swiftem.core.problem import Problem
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import in_numpy
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.estimators.validated import some_rows

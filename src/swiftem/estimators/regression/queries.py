@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem.core.checks import in_numpy
 from swiftem.core.types import Array
-from swiftem.data.foreign import in_numpy
 from swiftem.estimators.mixture.scores import NUMBERS, criteria
 from swiftem.estimators.mixture.table.profile import Summary, number_text, percent_text
 from swiftem.estimators.mixture.table.tabular import chosen_places

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from swiftem.core.checks import TOO_LARGE, refuse_values, shown, unmasked
+from swiftem.core.checks import TOO_LARGE, in_numpy, refuse_values, shown, unmasked
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import in_numpy, is_planned
+from swiftem.data.as_source import is_planned
 from swiftem.estimators.mixture.table.columns import is_missing
 from swiftem.estimators.validated import is_stored, validated
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem.core.checks import check_simplex
+from swiftem.core.checks import check_simplex, in_numpy
 from swiftem.core.types import Array
-from swiftem.data.foreign import in_numpy
 from swiftem.estimators.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.estimators.persistence import plain
 from swiftem.estimators.topics.learned_alpha import LEARN

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.core.budget import BASE, MemoryLimitError, read_memory_limit
-from swiftem.core.checks import check_int, check_not_lazy, check_real
+from swiftem.core.checks import check_int, check_not_lazy, check_real, in_numpy, is_tensor
 from swiftem.core.files import in_words, scratch_array
 from swiftem.core.types import Array, Index
+from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
 from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse
-from swiftem.data.foreign import DEVICE_KERNELS, counts_of_tensor, in_numpy, is_planned, is_tensor, kernels_of
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.data.weights import check_weights, extent_of
 from swiftem.estimators.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics

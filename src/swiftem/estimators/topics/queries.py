@@ -11,9 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin  # wraps transform where it is defined: set_output
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import STRONGEST, as_numbers, check_choice, check_int, check_real, shown
+from swiftem.core.checks import (
+    STRONGEST,
+    as_numbers,
+    check_choice,
+    check_int,
+    check_real,
+    in_numpy,
+    is_tensor,
+    shown,
+)
 from swiftem.core.types import Array, Index
-from swiftem.data.foreign import in_numpy, is_planned, is_tensor, like
+from swiftem.data.as_source import is_planned, like
 from swiftem.estimators.topics.exchange import TopicExchange
 from swiftem.estimators.validated import chunk_by_chunk
 from swiftem.topics.compute.units import UnitDocuments

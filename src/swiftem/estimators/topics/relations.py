@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import check_int, shown
+from swiftem.core.checks import check_int, in_numpy, shown
 from swiftem.core.types import Array, Index
-from swiftem.data.foreign import in_numpy
 from swiftem.estimators.topics.queries import representative
 
 __all__ = ["TopicRelations", "TopicsOver"]

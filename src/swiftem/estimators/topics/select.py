@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from swiftem.core.checks import check_int, check_real, shown
 from swiftem.core.process import clock
 from swiftem.core.types import Array
-from swiftem.data.foreign import DEVICE_KERNELS, kernels_of
+from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
 from swiftem.estimators.topics.plan import contrast_for, plan_topics
 from swiftem.estimators.topics.plsa import PLSA
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from swiftem.core.compute import Placement, Technology
 from swiftem.core.source import Source
-from swiftem.data.parts import is_served
+from swiftem.data.samples import is_served
 
 if TYPE_CHECKING:
     from swiftem.core.model import BoundModel

@@ -25,7 +25,7 @@ from swiftem.core.algorithm import Loop, Task
 from swiftem.core.compute import Evaluation
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.parts import NONE, parts, read_only
+from swiftem.data.samples import NONE, parts, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import passes_kernel as dense

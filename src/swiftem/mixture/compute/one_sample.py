@@ -18,8 +18,7 @@ import numpy as np
 from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.parts import NONE, read_only
-from swiftem.data.samples import Drawn, samples_of
+from swiftem.data.samples import NONE, Drawn, read_only, samples_of
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.mixture.gaussians import BoundGaussians

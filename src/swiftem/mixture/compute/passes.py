@@ -17,7 +17,7 @@ from swiftem.core.algorithm import Loop, Task
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.parts import NONE, Part, chunks, parts, plain, read_only
+from swiftem.data.samples import NONE, Part, chunks, parts, plain, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR

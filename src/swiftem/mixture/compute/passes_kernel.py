@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem.core.types import Array, Index
-from swiftem.data.parts import read_only
+from swiftem.data.samples import read_only
 from swiftem.kernels.compile import REORDERED, helper, kernel
 from swiftem.kernels.memory import LINE, fma, load, matrix, multiply, plus, store, times, vector
 from swiftem.kernels.memory import spread as repeat

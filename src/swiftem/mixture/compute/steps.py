@@ -17,8 +17,7 @@ import numpy as np
 from swiftem.core.algorithm import Algorithm1, Current, Loop, Task
 from swiftem.core.method import Update, declared
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.parts import read_only
-from swiftem.data.samples import Drawn
+from swiftem.data.samples import Drawn, read_only
 from swiftem.kernels.compile import helper, inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.memory import borrowed, matrix, vector

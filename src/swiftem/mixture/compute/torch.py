@@ -21,7 +21,7 @@ from swiftem.core.compute import Compute, Evaluation, Placement
 from swiftem.core.method import declared
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.foreign import DEVICE_KERNELS
+from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.data.tensor import TensorSource
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import COMPLETED, LINEAR

@@ -12,7 +12,7 @@ from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.counts import DocumentSource, FileDocuments, SpooledDocuments, checked_sparse
-from swiftem.data.reading import read_ahead
+from swiftem.data.stored import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
 from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents, Spare
 

@@ -16,8 +16,7 @@ from swiftem.core.method import Update, declared
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.documents.tokens import CountSource
-from swiftem.data.parts import NONE, read_only
-from swiftem.data.samples import Drawn, Samples
+from swiftem.data.samples import NONE, Drawn, Samples, read_only
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import in_order, part_ends
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta

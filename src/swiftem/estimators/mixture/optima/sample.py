@@ -12,10 +12,10 @@ from swiftem.core.problem import Problem
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
-from swiftem.data.noisy import NoisySource, with_noise
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.estimators.mixture.base import rows_of
+from swiftem.estimators.mixture.optima.noise import NoisySource, with_noise
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.estimators.validated import SAMPLE_BYTES, in_memory
 from swiftem.mixture.gaussians import BoundGaussians

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import shown, unmasked
+from swiftem.core.checks import in_numpy, shown, unmasked
 from swiftem.data.array import ArraySource
-from swiftem.data.foreign import in_numpy, kernels_of
+from swiftem.data.as_source import kernels_of
 from swiftem.estimators.mixture.base import Read
 from swiftem.estimators.mixture.estimator import MixtureEstimator
 from swiftem.estimators.mixture.table.auto import auto_family, said_of
