@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from swiftem._run import objective as objective
     from swiftem._run import posterior as posterior
     from swiftem._run import run as run
-    from swiftem.core.result import Iterate as Iterate
-    from swiftem.core.result import Result as Result
-    from swiftem.core.result import State as State
+    from swiftem.core.algorithm import Iterate as Iterate
+    from swiftem.core.algorithm import Result as Result
+    from swiftem.core.algorithm import State as State
     from swiftem.core.schedules import RandomTermination as RandomTermination
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
@@ -41,13 +41,13 @@ __version__ = "0.1.0.dev0"
 MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing", "theory")
 NAMES = {
     "GaussianMixture": "estimators",
-    "Iterate": "core.result",
+    "Iterate": "core.algorithm",
     "Mixture": "estimators",
     "PLSA": "estimators",
     "RandomTermination": "core.schedules",
     "RegressionMixture": "estimators",
-    "Result": "core.result",
-    "State": "core.result",
+    "Result": "core.algorithm",
+    "State": "core.algorithm",
     "objective": "_run",
     "posterior": "_run",
     "run": "_run",

@@ -13,20 +13,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.algorithm import Task
-from swiftem.core.budget import Budget, read_memory_limit
+from swiftem.core.algorithm import Iterate, Result, State, Task
 from swiftem.core.checkpoint import RunCheckpoint, kept_seed, open_checkpoint
 from swiftem.core.checks import as_floats, check_choice, check_int, shown
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.describe import describe, digest
 from swiftem.core.draws import INITIAL_THETA, TERMINATION, Entropy, Seed, generator, read_seed
-from swiftem.core.loop import Records, RunLoop
+from swiftem.core.loop import DeferredInterrupt, Records, RunLoop
 from swiftem.core.messages import warn
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
-from swiftem.core.problem import Problem, allows_missing, check_access, check_model
-from swiftem.core.process import DeferredInterrupt
-from swiftem.core.result import Iterate, Result, State
+from swiftem.core.problem import Budget, Problem, allows_missing, check_access, check_model, read_memory_limit
 from swiftem.core.schedules import RandomTermination, Schedule, resolve
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree

@@ -15,9 +15,8 @@ from helpers import COMPILED, NAMES, PROBLEMS, assert_identical, assert_same_res
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.core import checkpoint_folder as store
-from swiftem.core.checkpoint import RunCheckpoint
-from swiftem.core.checkpoint_folder import read_state
+from swiftem.core import checkpoint as store
+from swiftem.core.checkpoint import RunCheckpoint, read_state
 
 N_ITER = 48
 every_method = pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from swiftem.core.result import Iterate
+from swiftem.core.algorithm import Iterate
 from swiftem.core.state_file import (
     REGISTERED,
     UnknownTypeError,

@@ -1,22 +1,408 @@
-"""The checkpoints of one run of Algorithm 1.
+"""Checkpoints: the folder of a run, locked for one process, and what a run of Algorithm 1 keeps in it.
 
-A checkpoint is a position, not a history: θ, s and :class:`swiftem.core.result.State` determine everything
+A checkpoint is a position, not a history: θ, s and :class:`swiftem.core.algorithm.State` determine everything
 else, because draws are a function of k. Only the records grow; they are appended, never rewritten.
+
+The file ``state`` is replaced as a whole: the identity of the run, its position, and which other files belong
+to it. ``memory-<block>-<number>`` have the rows of the memory of iem and fiem as they were at a checkpoint of
+that number, and ``records`` what was recorded. They are on disk before the state that names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from math import prod
 from pathlib import Path
-from typing import NamedTuple
+from time import perf_counter
+from typing import BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
-from swiftem.core.checkpoint_folder import Allocate, Resume, Saved, Store, read_identity
-from swiftem.core.checks import check_int
+from swiftem.core.algorithm import State
+from swiftem.core.checks import MemoryLimitError, check_int
+from swiftem.core.describe import environment, without_code
 from swiftem.core.draws import Entropy
-from swiftem.core.result import State
+from swiftem.core.files import open_regular, release, replacing, write_atomically
+from swiftem.core.state_file import UnknownTypeError, read_tree, write_tree
 from swiftem.core.types import Array, Theta, Tree
+
+log = logging.getLogger("swiftem")
+
+Resume = bool | Literal["auto"]
+Allocate = Callable[..., np.ndarray]
+Memory = tuple[tuple[int, ...], str, tuple[tuple[int, str], ...]]
+
+FORMAT = "swiftem checkpoint, format 6"
+STATE, RECORDS = "state", "records"
+LEFT_OVER = "memory-[0-9]*-[0-9]*", f".{STATE}.*", ".memory-*"
+"""Older rows of the memory, and temporary files of a process that was killed."""
+FIRST_FILE_OF_FORMAT_4 = "begun"
+BLOCK_BYTES = 1 << 24
+"""Bytes of the memory in one file."""
+SELDOM = 20.0
+"""By default, checkpoints are at least this multiple of their own duration apart, and at least a second."""
+VERSIONS = ("swiftem", "numpy", "numba", "python")
+"""Packages whose versions must agree for a run to resume with the same bits."""
+DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+"""Errors that the content of a damaged file may lead to."""
+
+
+class Saved(NamedTuple):
+    """Content of a checkpoint: a nested structure, the memory if there is one, and the records so far."""
+
+    tree: Tree
+    memory: np.ndarray | None
+    path: list[Tree]
+
+
+class StateFile(NamedTuple):
+    """Content of the file ``state``.
+
+    Attributes
+    ----------
+    identity : dict
+        Description of the run.
+    number : int
+        Number of checkpoints so far. The file with number 0 is written before anything is computed: a run
+        that is killed in its first pass has its seed.
+    tree : nested structure
+        The position of the run.
+    memory : tuple, optional
+        Shape and dtype of the memory, and for each of its files the number in the name and a hash.
+    records : tuple of int and str
+        Number of valid bytes in the file of records, and hash of the last record.
+    """
+
+    identity: dict[str, object]
+    number: int = 0
+    tree: Tree = None
+    memory: Memory | None = None
+    records: tuple[int, str] = (0, "")
+
+
+class Store:
+    """The folder of one run, locked for this process.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; it is created if it is missing.
+    identity : dict
+        Description of the run as JSON values, by names for messages ("model", "method", "data"). If the
+        folder has a run, its identity must be the same.
+    resume : bool or "auto"
+        Whether to resume. True: there must be a run in the folder; False: there must be none (a repeated
+        command must not overwrite a day of work); "auto", for scripts: both are allowed.
+    not_compared : tuple of str
+        Names in ``identity`` whose values may differ.
+
+    Attributes
+    ----------
+    allocate : callable
+        Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
+
+    Examples
+    --------
+    >>> import contextlib, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     with contextlib.closing(Store(folder, {"model": "a"}, resume=False)) as store:
+    ...         store.save({"k": 1}, path=["first"])
+    ...     with contextlib.closing(Store(folder, {"model": "a"}, resume=True)) as store:
+    ...         store.load()
+    Saved(tree={'k': 1}, memory=None, path=['first'])
+    """
+
+    def __init__(
+        self, folder: Path, identity: dict[str, object], resume: Resume, not_compared: tuple[str, ...] = ()
+    ) -> None:
+        self.folder, self.name = folder, f"checkpoint={str(folder)!r}"
+        self.allocate: Allocate = np.empty
+        self._seconds, self._saved_at = 0.0, perf_counter()
+        self._check_folder(resume)
+        with self._system_errors("cannot be written to"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_folder(folder)
+        try:
+            self._begin_or_resume(identity, resume, not_compared)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_folder(self, resume: Resume) -> None:
+        if resume not in (True, False, "auto"):
+            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}.")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(f"{self.name} must be a folder, got a file.")
+        if (self.folder / FIRST_FILE_OF_FORMAT_4).exists():
+            raise ValueError(f"{self.name} was written by an earlier version of swiftem. Use another folder.")
+        if resume is True and not (self.folder / STATE).exists():
+            raise FileNotFoundError(
+                f"resume=True needs a checkpoint in {str(self.folder)!r}, but there is none: "
+                "use resume='auto' to begin one."
+            )
+
+    def _begin_or_resume(
+        self, identity: dict[str, object], resume: Resume, not_compared: tuple[str, ...]
+    ) -> None:
+        state = None
+        if (self.folder / STATE).exists():
+            with self.reading(STATE):
+                state = read_state(self.folder)
+        # A run that was killed before its first checkpoint has lost nothing.
+        if state is None or (resume is False and not state.number):
+            with self._system_errors("cannot be written to"):
+                self._write_state(StateFile(identity | environment()))
+        elif resume is False:
+            raise ValueError(
+                f"{self.name} already has a run: use resume=True to resume it, or another folder."
+            )
+        else:
+            self._compare(state.identity, identity, not_compared)
+            self._state = state
+
+    def _compare(
+        self, saved: dict[str, object], identity: dict[str, object], not_compared: tuple[str, ...]
+    ) -> None:
+        """Raise ValueError if the folder has another run; warn if results may differ in the last bit."""
+        here = environment()
+        # Other minor versions of Python compile the same function to different code.
+        is_other_python = _minor(saved.get("python")) != _minor(here["python"])
+        if is_other_python:
+            saved, identity = without_code(saved), without_code(identity)
+        for name, value in identity.items():
+            if name not in not_compared and saved.get(name) != value:
+                theirs, ours = str(saved.get(name))[:300], str(value)[:300]
+                raise ValueError(
+                    f"{self.name} belongs to another run: its {name} is {theirs}, that of this run is {ours}."
+                )
+        others = [name for name in VERSIONS if saved.get(name) != here[name]]
+        if others:
+            log.warning(
+                "%s was written by %s, and this is %s: results may differ in the last bit.%s",
+                self.name,
+                ", ".join(f"{name} {saved.get(name)}" for name in others),
+                ", ".join(f"{name} {here[name]}" for name in others),
+                " The code of functions cannot be compared." if is_other_python else "",
+            )
+        if saved.get("machine") != here["machine"]:
+            log.warning("%s is from another machine: results are equal up to rounding only.", self.name)
+
+    def load(self) -> Saved | None:
+        """Return the last checkpoint, or None if there is none yet; ValueError if it is damaged."""
+        state, self._state = self._state, self._state._replace(tree=None)
+        if not state.number:
+            return None
+        with self.reading():
+            memory = None if state.memory is None else self._read_memory(*state.memory)
+        with self.reading(RECORDS):
+            return Saved(state.tree, memory, self._read_records(*state.records))
+
+    def save(self, tree: Tree, *, memory: np.ndarray | None = None, path: Sequence[Tree] = ()) -> None:
+        """Write a checkpoint; when the call returns, it is on disk.
+
+        Parameters
+        ----------
+        tree : nested structure
+            A structure for :func:`swiftem.core.state_file.write_tree`.
+        memory : ndarray, shape (n, R), optional
+            The memory. Files whose rows have not changed since the last checkpoint are not written again.
+        path : sequence, optional
+            The records since the last checkpoint.
+
+        Raises
+        ------
+        OSError
+            If the checkpoint cannot be written; the last good one is intact.
+        """
+        began, number = perf_counter(), self._state.number + 1
+        last = "the last good one is intact" if self._state.number else "there is none yet"
+        with self._system_errors(f"cannot be written to; {last}"):
+            blocks = None if memory is None else self._write_memory(memory, number)
+            records = self._append_records(path) if path else self._state.records
+            self._write_state(StateFile(self._state.identity, number, tree, blocks, records))
+        self._remove_left_over()
+        self._saved_at = perf_counter()
+        self._seconds = self._saved_at - began
+
+    @property
+    def may_save(self) -> bool:
+        """Whether the last checkpoint is long ago, compared with the time that it took."""
+        return perf_counter() - self._saved_at >= max(1.0, SELDOM * self._seconds)
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._lock.close()
+
+    def _write_state(self, state: StateFile) -> None:
+        with replacing(self.folder / STATE) as file:
+            write_tree(file, FORMAT, tuple(state), "the state of the run")
+        self._state = state._replace(tree=None)
+
+    def _write_memory(self, memory: np.ndarray, number: int) -> Memory:
+        """Write the rows that have changed; return shape, dtype and files of the memory."""
+        written = () if self._state.memory is None else self._state.memory[2]
+        files = []
+        for block, rows in enumerate(_row_ranges(memory.shape, memory.itemsize)):
+            content = np.ascontiguousarray(memory[rows]).reshape(-1).view(np.uint8).data
+            digest = _hash(content)
+            if block < len(written) and written[block][1] == digest:
+                files.append(written[block])
+            else:
+                write_atomically(self._memory_file(block, number), content)
+                files.append((number, digest))
+            release(memory[rows])
+        return memory.shape, memory.dtype.str, tuple(files)
+
+    def _memory_file(self, block: int, number: int) -> Path:
+        return self.folder / f"memory-{block}-{number}"
+
+    def _read_memory(
+        self, shape: tuple[int, ...], dtype: str, files: tuple[tuple[int, str], ...]
+    ) -> np.ndarray:
+        paths = [self._memory_file(block, number) for block, (number, _) in enumerate(files)]
+        # Before anything is allocated: a damaged file may claim any size.
+        if sum(path.stat().st_size for path in paths) != prod(shape) * np.dtype(dtype).itemsize:
+            raise ValueError("the files of the memory have the wrong length")
+        memory = self.allocate(shape, np.dtype(dtype))
+        ranges = _row_ranges(shape, memory.itemsize)
+        for path, (_, digest), rows in zip(paths, files, ranges, strict=True):
+            content = memory[rows].reshape(-1).view(np.uint8).data
+            with open_regular(path) as file:
+                file.readinto(content)  # type: ignore[attr-defined]
+            if _hash(content) != digest:
+                raise ValueError(f"the hash of {path.name} is wrong")
+            release(memory[rows])
+        return memory
+
+    def _append_records(self, path: Sequence[Tree]) -> tuple[int, str]:
+        """Write records after the valid ones; return the number of valid bytes and the last hash."""
+        length, last = self._state.records
+        digest = bytes.fromhex(last)
+        with open_regular(self.folder / RECORDS, "r+b") as file:
+            file.seek(length)
+            file.truncate()
+            for record in path:
+                digest = write_tree(file, FORMAT, record, "what record returns", digest)
+            file.flush()
+            os.fsync(file.fileno())
+            return file.tell(), digest.hex()
+
+    def _read_records(self, length: int, last: str) -> list[Tree]:
+        path: list[Tree] = []
+        if not length:
+            return path
+        digest = b""
+        with open_regular(self.folder / RECORDS) as file:
+            while file.tell() < length:
+                record, digest = read_tree(file, FORMAT, digest)
+                path.append(record)
+            if (file.tell(), digest.hex()) != (length, last):
+                raise ValueError("they are not of this checkpoint")
+        return path
+
+    def _remove_left_over(self) -> None:
+        files = () if self._state.memory is None else self._state.memory[2]
+        needed = {self._memory_file(block, number) for block, (number, _) in enumerate(files)}
+        for pattern in LEFT_OVER:
+            for path in set(self.folder.glob(pattern)) - needed:
+                with suppress(OSError):
+                    path.unlink()
+
+    @contextmanager
+    def _system_errors(self, problem: str) -> Iterator[None]:
+        """Add the folder to errors of the system."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is None:
+                raise
+            reason = (error.strerror or str(error)).lower()
+            raise OSError(error.errno, f"{self.name} {problem} ({reason}).") from None
+
+    @contextmanager
+    def reading(self, file: str = "") -> Iterator[None]:
+        """Add the folder to errors about its content."""
+        try:
+            with self._system_errors("cannot be read"):
+                yield
+        except MemoryLimitError:
+            raise
+        except UnknownTypeError as error:
+            raise ValueError(
+                f"{self.name} cannot be resumed here: {error}. Import that module first."
+            ) from None
+        except DAMAGE as error:
+            reason = " ".join(f"{file and file + ': '}{error}".split()).rstrip(".")
+            raise ValueError(
+                f"{self.name} is damaged, or of another version or run ({reason}). Use another folder."
+            ) from None
+
+
+def lock_folder(folder: Path) -> BinaryIO:
+    """Return an open file that is a lock on a folder until it is closed, or its process ends in any way.
+
+    Raises
+    ------
+    ValueError
+        If another run has the lock.
+    """
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover
+        raise NotImplementedError("checkpoint needs a system with file locks, not Windows.") from None
+    file = open_regular(folder / "lock", "r+b")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        with file:
+            holder = file.read(20).decode(errors="replace")
+        who = f", process {holder}," if holder.isdigit() else ""
+        raise ValueError(
+            f"checkpoint={str(folder)!r} is in use: another run{who} writes to it. "
+            "Wait until it ends, or use another folder."
+        ) from None
+    file.truncate()
+    file.write(str(os.getpid()).encode())
+    file.flush()
+    return file
+
+
+def read_state(folder: Path) -> StateFile:
+    """Return the content of the file ``state``; ValueError if it is not as it was written."""
+    with open_regular(folder / STATE) as file:
+        content, _ = read_tree(file, FORMAT)
+        state = StateFile(*content)
+        if file.read(1) or type(state.identity) is not dict or type(state.number) is not int:
+            raise ValueError("is another file")
+    return state
+
+
+def read_identity(folder: Path) -> dict[str, object]:
+    """Return the description of the run in a folder, if it can be read."""
+    try:
+        return read_state(folder).identity
+    except (OSError, *DAMAGE):
+        return {}
+
+
+def _row_ranges(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
+    """Yield the rows of each file of a memory."""
+    rows = max(1, BLOCK_BYTES // max(1, prod(shape[1:]) * itemsize))
+    return (slice(first, min(first + rows, shape[0])) for first in range(0, shape[0], rows))
+
+
+def _hash(content: memoryview) -> str:
+    return blake2b(content, digest_size=32).hexdigest()
+
+
+def _minor(version: object) -> list[str]:
+    """Return the major and minor version of a version text."""
+    return str(version).split(".")[:2]
 
 
 class Position(NamedTuple):
@@ -164,7 +550,7 @@ def open_checkpoint(
     every, resume
         As in :func:`swiftem.run`.
     identity : callable
-        Returns a description of the run, as for :class:`swiftem.core.checkpoint_folder.Store`.
+        Returns a description of the run, as for :class:`swiftem.core.checkpoint.Store`.
     epoch : int
         Iterations between checkpoints if ``every`` is None.
     allocate : callable

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
+from types import FrameType, TracebackType
+from typing import Any
 
 import numpy as np
 
-from swiftem.core.algorithm import Current, Loop, Task
-from swiftem.core.averaging import Averages
+from swiftem.core.algorithm import Averages, Current, Iterate, Loop, Result, State, Status, Task
 from swiftem.core.checkpoint import Position, RunCheckpoint, check_form
 from swiftem.core.checks import check_int
 from swiftem.core.draws import Entropy
 from swiftem.core.files import is_scratch, scratch_array
 from swiftem.core.model import BoundModel
-from swiftem.core.result import Iterate, Result, State, Status
-from swiftem.core.types import Array, Theta, Tree, leaves, map_arrays
+from swiftem.core.process import AfterImports
+from swiftem.core.types import Array, Theta, Tree
+
+
+class DeferredInterrupt:
+    """Context in which Ctrl-C raises at the next :meth:`check` instead of anywhere.
+
+    Memory and statistics are then never half-written. A second Ctrl-C raises at once. Outside the main
+    thread, or if the program has its own signal handler, nothing is changed.
+
+    >>> with DeferredInterrupt() as interrupt:
+    ...     interrupt.check()
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+        self._previous: Any = None
+
+    def __enter__(self) -> DeferredInterrupt:
+        handler = signal.getsignal(signal.SIGINT)
+        raises = handler is signal.default_int_handler or isinstance(handler, AfterImports)
+        if raises and threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._requested:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._requested:
+            raise KeyboardInterrupt
+        self._requested = True
 
 
 class Records:
@@ -308,3 +349,34 @@ def check_end(theta: Theta) -> None:
             raise ValueError(
                 "m_step must return numbers, got NaN: in_domain must be False if there is no M-step."
             )
+
+
+def leaves(tree: Tree) -> Iterator[Any]:
+    """Yield the arrays and numbers in nested tuples, lists and dicts.
+
+    >>> list(leaves((1.0, [2, {"a": 3}])))
+    [1.0, 2, 3]
+    """
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if not isinstance(tree, tuple | list):
+        yield tree
+        return
+    for part in tree:
+        yield from leaves(part)
+
+
+def map_arrays(function: Callable[[np.ndarray], np.ndarray], tree: Tree) -> Tree:
+    """Return nested tuples and dicts with ``function`` applied to each array in them.
+
+    >>> map_arrays(np.sum, (np.ones(3), "text", {"a": np.ones(2)}))
+    (np.float64(3.0), 'text', {'a': np.float64(2.0)})
+    """
+    if isinstance(tree, np.ndarray):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: map_arrays(function, part) for key, part in tree.items()}
+    if isinstance(tree, tuple):
+        parts = [map_arrays(function, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return tree

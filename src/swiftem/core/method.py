@@ -256,7 +256,7 @@ class Method(ABC):
         return None
 
     def averaging(self, n: int) -> tuple[int, int]:
-        """Return ``every`` and ``window`` of :class:`~swiftem.core.averaging.Averages`; 0 for no averages."""
+        """Return ``every`` and ``window`` of :class:`~swiftem.core.algorithm.Averages`; 0 for no averages."""
         return 0, 0
 
     def epoch(self, n: int) -> int:

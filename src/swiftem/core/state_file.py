@@ -16,9 +16,8 @@ import numpy as np
 from swiftem.core.types import Tree
 
 MODULES = {
-    "core.averaging": "Averages",
+    "core.algorithm": "Averages Iterate State",
     "core.method": "AnchorState MemoryState NoState",
-    "core.result": "Iterate State",
     "estimators.mixture.initial": "Start",
     "estimators.mixture.look": "Run",
     "estimators.regression.newton_em": "Regressions",

@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem.core.checkpoint import RunCheckpoint
-from swiftem.core.checkpoint_folder import Allocate, Resume, Saved, Store
+from swiftem.core.checkpoint import Allocate, Resume, RunCheckpoint, Saved, Store
 from swiftem.core.describe import describe, digest
 from swiftem.estimators.watch import NoStart
 from swiftem.methods import Method

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from swiftem._run import run
+from swiftem.core.algorithm import Result
 from swiftem.core.compute import Compute
+from swiftem.core.loop import map_arrays
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
-from swiftem.core.result import Result
 from swiftem.core.source import Source
-from swiftem.core.types import Array, Theta, Tree, map_arrays
+from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.as_source import as_source
 
 

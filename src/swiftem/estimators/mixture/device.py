@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.core.process import DeferredInterrupt
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.data.foreign import DEVICE_KERNELS, torch_of
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.accelerated import Remaining

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.budget import BASE, MemoryLimitError, read_memory_limit
-from swiftem.core.checks import check_int, check_not_lazy, check_real
+from swiftem.core.checks import MemoryLimitError, check_int, check_not_lazy, check_real
 from swiftem.core.files import in_words, scratch_array
+from swiftem.core.problem import BASE, read_memory_limit
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.blocks import DocumentSource
 from swiftem.data.documents.corpus import open_documents
