@@ -14,6 +14,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
@@ -40,7 +41,6 @@ FORMAT = "swiftem checkpoint, format 6"
 STATE, RECORDS = "state", "records"
 LEFT_OVER = "memory-[0-9]*-[0-9]*", f".{STATE}.*", ".memory-*"
 """Older rows of the memory, and temporary files of a process that was killed."""
-FIRST_FILE_OF_FORMAT_4 = "begun"
 BLOCK_BYTES = 1 << 24
 """Bytes of the memory in one file."""
 SELDOM = 20.0
@@ -97,8 +97,6 @@ class Store:
     resume : bool or "auto"
         Whether to resume. True: there must be a run in the folder; False: there must be none (a repeated
         command must not overwrite a day of work); "auto", for scripts: both are allowed.
-    not_compared : tuple of str
-        Names in ``identity`` whose values may differ.
 
     Attributes
     ----------
@@ -117,65 +115,54 @@ class Store:
     Saved(tree={'k': 1}, memory=None, path=['first'])
     """
 
-    def __init__(
-        self, folder: Path, identity: dict[str, object], resume: Resume, not_compared: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, folder: Path, identity: dict[str, object], resume: Resume) -> None:
         self.folder, self.name = folder, f"checkpoint={str(folder)!r}"
         self.allocate: Allocate = np.empty
         self._seconds, self._saved_at = 0.0, perf_counter()
-        self._check_folder(resume)
+        if resume not in (True, False, "auto"):
+            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}.")
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"{self.name} must be a folder, got a file.")
+        if resume is True and not (folder / STATE).exists():
+            raise FileNotFoundError(
+                f"resume=True needs a checkpoint in {str(folder)!r}, but there is none: "
+                "use resume='auto' to begin one."
+            )
         with self._system_errors("cannot be written to"):
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(folder)
         try:
-            self._begin_or_resume(identity, resume, not_compared)
+            self._state = self._begin_or_resume(identity, resume)
         except BaseException:
             self.close()
             raise
 
-    def _check_folder(self, resume: Resume) -> None:
-        if resume not in (True, False, "auto"):
-            raise ValueError(f"resume must be True, False or 'auto', got {resume!r}.")
-        if self.folder.exists() and not self.folder.is_dir():
-            raise NotADirectoryError(f"{self.name} must be a folder, got a file.")
-        if (self.folder / FIRST_FILE_OF_FORMAT_4).exists():
-            raise ValueError(f"{self.name} was written by an earlier version of swiftem. Use another folder.")
-        if resume is True and not (self.folder / STATE).exists():
-            raise FileNotFoundError(
-                f"resume=True needs a checkpoint in {str(self.folder)!r}, but there is none: "
-                "use resume='auto' to begin one."
-            )
-
-    def _begin_or_resume(
-        self, identity: dict[str, object], resume: Resume, not_compared: tuple[str, ...]
-    ) -> None:
-        state = None
+    def _begin_or_resume(self, identity: dict[str, object], resume: Resume) -> StateFile:
         if (self.folder / STATE).exists():
             with self.reading(STATE):
                 state = read_state(self.folder)
-        # A run that was killed before its first checkpoint has lost nothing.
-        if state is None or (resume is False and not state.number):
-            with self._system_errors("cannot be written to"):
-                self._write_state(StateFile(identity | environment()))
-        elif resume is False:
-            raise ValueError(
-                f"{self.name} already has a run: use resume=True to resume it, or another folder."
-            )
-        else:
-            self._compare(state.identity, identity, not_compared)
-            self._state = state
+            if resume is not False:
+                self._compare(state.identity, identity)
+                return state
+            if state.number:
+                raise ValueError(
+                    f"{self.name} already has a run: use resume=True to resume it, or another folder."
+                )
+        # No run, or one that was killed before its first checkpoint and has lost nothing.
+        state = StateFile(identity | environment())
+        with self._system_errors("cannot be written to"):
+            self._write_state(state)
+        return state
 
-    def _compare(
-        self, saved: dict[str, object], identity: dict[str, object], not_compared: tuple[str, ...]
-    ) -> None:
+    def _compare(self, saved: dict[str, object], identity: dict[str, object]) -> None:
         """Raise ValueError if the folder has another run; warn if results may differ in the last bit."""
         here = environment()
         # Other minor versions of Python compile the same function to different code.
-        is_other_python = _minor(saved.get("python")) != _minor(here["python"])
+        is_other_python = str(saved.get("python")).split(".")[:2] != here["python"].split(".")[:2]
         if is_other_python:
             saved, identity = without_code(saved), without_code(identity)
         for name, value in identity.items():
-            if name not in not_compared and saved.get(name) != value:
+            if saved.get(name) != value:
                 theirs, ours = str(saved.get(name))[:300], str(value)[:300]
                 raise ValueError(
                     f"{self.name} belongs to another run: its {name} is {theirs}, that of this run is {ours}."
@@ -224,7 +211,9 @@ class Store:
         with self._system_errors(f"cannot be written to; {last}"):
             blocks = None if memory is None else self._write_memory(memory, number)
             records = self._append_records(path) if path else self._state.records
-            self._write_state(StateFile(self._state.identity, number, tree, blocks, records))
+            state = StateFile(self._state.identity, number, tree, blocks, records)
+            self._write_state(state)
+        self._state = state._replace(tree=None)
         self._remove_left_over()
         self._saved_at = perf_counter()
         self._seconds = self._saved_at - began
@@ -241,21 +230,17 @@ class Store:
     def _write_state(self, state: StateFile) -> None:
         with replacing(self.folder / STATE) as file:
             write_tree(file, FORMAT, tuple(state), "the state of the run")
-        self._state = state._replace(tree=None)
 
     def _write_memory(self, memory: np.ndarray, number: int) -> Memory:
         """Write the rows that have changed; return shape, dtype and files of the memory."""
         written = () if self._state.memory is None else self._state.memory[2]
         files = []
-        for block, rows in enumerate(_row_ranges(memory.shape, memory.itemsize)):
-            content = np.ascontiguousarray(memory[rows]).reshape(-1).view(np.uint8).data
-            digest = _hash(content)
-            if block < len(written) and written[block][1] == digest:
-                files.append(written[block])
-            else:
+        for block, content in enumerate(_blocks(memory)):
+            file, digest = written[block] if block < len(written) else (0, ""), _hash(content)
+            if file[1] != digest:
                 write_atomically(self._memory_file(block, number), content)
-                files.append((number, digest))
-            release(memory[rows])
+                file = number, digest
+            files.append(file)
         return memory.shape, memory.dtype.str, tuple(files)
 
     def _memory_file(self, block: int, number: int) -> Path:
@@ -269,14 +254,11 @@ class Store:
         if sum(path.stat().st_size for path in paths) != prod(shape) * np.dtype(dtype).itemsize:
             raise ValueError("the files of the memory have the wrong length")
         memory = self.allocate(shape, np.dtype(dtype))
-        ranges = _row_ranges(shape, memory.itemsize)
-        for path, (_, digest), rows in zip(paths, files, ranges, strict=True):
-            content = memory[rows].reshape(-1).view(np.uint8).data
+        for path, (_, digest), content in zip(paths, files, _blocks(memory), strict=True):
             with open_regular(path) as file:
                 file.readinto(content)  # type: ignore[attr-defined]
             if _hash(content) != digest:
                 raise ValueError(f"the hash of {path.name} is wrong")
-            release(memory[rows])
         return memory
 
     def _append_records(self, path: Sequence[Tree]) -> tuple[int, str]:
@@ -390,19 +372,17 @@ def read_identity(folder: Path) -> dict[str, object]:
         return {}
 
 
-def _row_ranges(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
-    """Yield the rows of each file of a memory."""
-    rows = max(1, BLOCK_BYTES // max(1, prod(shape[1:]) * itemsize))
-    return (slice(first, min(first + rows, shape[0])) for first in range(0, shape[0], rows))
+def _blocks(memory: np.ndarray) -> Iterator[memoryview]:
+    """Yield the bytes of each file of a memory."""
+    rows = max(1, BLOCK_BYTES // max(1, prod(memory.shape[1:]) * memory.itemsize))
+    for first in range(0, len(memory), rows):
+        part = memory[first : first + rows]
+        yield np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+        release(part)
 
 
 def _hash(content: memoryview) -> str:
     return blake2b(content, digest_size=32).hexdigest()
-
-
-def _minor(version: object) -> list[str]:
-    """Return the major and minor version of a version text."""
-    return str(version).split(".")[:2]
 
 
 class Position(NamedTuple):
@@ -428,6 +408,7 @@ class Position(NamedTuple):
     path: list[Tree]
 
 
+@dataclass
 class RunCheckpoint:
     """Checkpoints of a run in its own store.
 
@@ -439,37 +420,31 @@ class RunCheckpoint:
         Iterations between checkpoints.
     is_exact : bool
         Whether every checkpoint is written; otherwise only if it takes a small share of the run's time.
-    saved : Saved, optional
-        The last checkpoint of the run.
-    extra : callable, optional
+    read : callable
+        Returns the last checkpoint of the run, if there is one.
+    extra : callable
         Returns further content for each checkpoint, a nested structure.
     closes : bool
         Whether the store is closed at the end of the run.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        every: int,
-        *,
-        is_exact: bool = True,
-        saved: Saved | None = None,
-        extra: Callable[[], Tree] = lambda: None,
-        closes: bool = True,
-    ) -> None:
-        self._store, self.every, self._is_exact = store, every, is_exact
-        self._saved, self._extra, self._closes = saved, extra, closes
-        self._last = -1, 0, False
+    store: Store
+    every: int
+    is_exact: bool
+    read: Callable[[], Saved | None]
+    extra: Callable[[], Tree] = lambda: None
+    closes: bool = True
+    _last: tuple[int, int, bool] = field(default=(-1, 0, False), init=False)
 
     def load(self, check: Callable[[Position], None]) -> Position | None:
         """Return the saved state of the run, or None if it starts from the beginning.
 
         ``check`` raises an error if the run cannot resume from there; the message names the folder.
         """
-        saved, self._saved = self._saved, None  # a memory is large: from now on only the run holds it
+        saved = self.read()
         if saved is None:
             return None
-        with self._store.reading():
+        with self.store.reading():
             state: State = saved.tree["state"]
             if saved.memory is not None:
                 state = state._replace(method=state.method._replace(memory=saved.memory))
@@ -482,40 +457,34 @@ class RunCheckpoint:
     def is_due(self, k: int) -> bool:
         """Return whether a checkpoint is due."""
         is_next = k % self.every == 0 and k != self._last[0]
-        return is_next and (self._is_exact or self._store.may_save)
+        return is_next and (self.is_exact or self.store.may_save)
 
-    def save(self, position: Position) -> None:
-        """Write a checkpoint."""
-        state, memory = position.state, _memory_of(position.state.method)
+    def save(self, position: Position, memory: np.ndarray | None) -> None:
+        """Write a checkpoint; the method's memory has its own files."""
+        state = position.state
         if memory is not None:
             state = state._replace(method=state.method._replace(memory=None))
-        tree = position._replace(state=state, path=[])._asdict() | {"extra": self._extra()}
-        self._store.save(tree, memory=memory, path=position.path[self._last[1] :])
+        tree = position._replace(state=state, path=[])._asdict() | {"extra": self.extra()}
+        self.store.save(tree, memory=memory, path=position.path[self._last[1] :])
         self._last = _progress(position)
 
-    def end(self, position: Position) -> None:
+    def end(self, position: Position, memory: np.ndarray | None) -> None:
         """Write the final state of the run, unless it was written last."""
         if _progress(position) != self._last:
-            self.save(position)
+            self.save(position, memory)
 
     def __enter__(self) -> RunCheckpoint:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Release the folder."""
-        if self._closes:
-            self._store.close()
+        if self.closes:
+            self.store.close()
 
 
 def _progress(position: Position) -> tuple[int, int, bool]:
     """Return what changes from one checkpoint to the next: k, the number of records, and whether it ended."""
     return position.state.k, len(position.path), position.stopped
-
-
-def _memory_of(state: tuple[object, ...]) -> np.ndarray | None:
-    """Return the memory in a method's state, which has its own files."""
-    memory = getattr(state, "memory", None)
-    return memory if isinstance(memory, np.ndarray) and memory.ndim == 2 else None
 
 
 def kept_seed(checkpoint: object, resume: Resume, drawn: Entropy) -> Entropy:
@@ -539,13 +508,13 @@ def open_checkpoint(
     *,
     identity: Callable[[], dict[str, object]],
     epoch: int,
-    allocate: Allocate = np.empty,
-) -> RunCheckpoint | None:
-    """Return the checkpoints of a run, None if there are none; raise an error if the folder cannot be used.
+    allocate: Allocate,
+) -> RunCheckpoint:
+    """Return the checkpoints of a run, or raise an error if the folder cannot be used.
 
     Parameters
     ----------
-    checkpoint : str, Path, RunCheckpoint or None
+    checkpoint : str, Path or RunCheckpoint
         The folder, or checkpoints opened by the caller.
     every, resume
         As in :func:`swiftem.run`.
@@ -560,21 +529,11 @@ def open_checkpoint(
         return checkpoint
     if every is not None:
         every = check_int("checkpoint_every", every, minimum=1)
-    if checkpoint is None:
-        if every is not None or resume is not False:
-            name = "resume" if every is None else "checkpoint_every"
-            raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
-        return None
     if not isinstance(checkpoint, str | Path):
         raise TypeError(f"checkpoint must be a folder, got {checkpoint!r}.")
     store = Store(Path(checkpoint), identity(), resume)
     store.allocate = allocate
-    try:
-        saved = store.load()
-    except BaseException:
-        store.close()
-        raise
-    return RunCheckpoint(store, every or epoch, is_exact=every is not None, saved=saved)
+    return RunCheckpoint(store, every or epoch, is_exact=every is not None, read=store.load)
 
 
 def check_form(name: str, value: Tree, like: Tree) -> None:

@@ -91,15 +91,14 @@ class CompileClock:
     >>> stopped = compiling.now()
     >>> compiling.now() == stopped
     True
-    >>> _ = compiling.go_on()
+    >>> compiling.go_on()
     >>> before <= stopped <= compiling.now()
     True
     """
 
     def __init__(self) -> None:
-        self._lock, self._compiled, self._stopped_at = Lock(), 0.0, None
-
-    _stopped_at: float | None
+        self._lock, self._compiled = Lock(), 0.0
+        self._stopped_at: float | None = None
 
     def stop(self) -> None:
         """Something begins to be compiled."""
@@ -107,13 +106,12 @@ class CompileClock:
             if self._stopped_at is None:
                 self._stopped_at = perf_counter()
 
-    def go_on(self) -> float:
-        """Compiling has ended; return the seconds that it took."""
+    def go_on(self) -> None:
+        """Compiling has ended."""
         with self._lock:
-            began, self._stopped_at = self._stopped_at, None
-            seconds = 0.0 if began is None else perf_counter() - began
-            self._compiled += seconds
-            return seconds
+            if self._stopped_at is not None:
+                self._compiled += perf_counter() - self._stopped_at
+            self._stopped_at = None
 
     def now(self) -> float:
         """Return the seconds since some moment, without the time of compiling."""
@@ -126,10 +124,5 @@ compile_clock = CompileClock()
 """That of this process; :mod:`swiftem.kernels.compile` stops it."""
 
 
-def clock() -> float:
-    """As :func:`time.perf_counter`, without the seconds in which kernels were compiled.
-
-    >>> clock() <= clock()
-    True
-    """
-    return compile_clock.now()
+clock = compile_clock.now
+"""As :func:`time.perf_counter`, without the seconds in which kernels were compiled."""

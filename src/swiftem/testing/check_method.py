@@ -9,7 +9,7 @@ from swiftem.core.draws import read_seed, seeded_draws
 from swiftem.core.method import Method, declared
 from swiftem.data.documents.tokens import TokenSource
 from swiftem.models import GaussianMixtureModel, PLSAModel
-from swiftem.testing.compare import Case, assert_pickles, assert_same_path, flatten, freeze, require
+from swiftem.testing.check_model import Case, assert_pickles, assert_same_path, flatten, freeze, require
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "none": (),
