@@ -28,7 +28,7 @@ from swiftem.core.checks import MemoryLimitError, check_int
 from swiftem.core.describe import environment, without_code
 from swiftem.core.draws import Entropy
 from swiftem.core.files import open_regular, release, replacing, write_atomically
-from swiftem.core.state_file import UnknownTypeError, read_tree, write_tree
+from swiftem.core.state_file import read_tree, write_tree
 from swiftem.core.types import Array, Theta, Tree
 
 log = logging.getLogger("swiftem")
@@ -314,7 +314,7 @@ class Store:
                 yield
         except MemoryLimitError:
             raise
-        except UnknownTypeError as error:
+        except ImportError as error:
             raise ValueError(
                 f"{self.name} cannot be resumed here: {error}. Import that module first."
             ) from None
@@ -368,7 +368,7 @@ def read_identity(folder: Path) -> dict[str, object]:
     """Return the description of the run in a folder, if it can be read."""
     try:
         return read_state(folder).identity
-    except (OSError, *DAMAGE):
+    except (OSError, ImportError, *DAMAGE):
         return {}
 
 

@@ -224,8 +224,6 @@ class Problem:
         self.model, self.source, self.placement, self.budget = model, source, placement, budget
         # Typed as Any: estimators use members that BoundModel does not declare.
         self.bound: Any = source.bind(model) if bound is None else bound
-        if placement.device != "cpu":
-            self.bound.check_device()
         self._of_thread = threading.local()
         if placement.device != "cpu" and not self.compute.is_on_device:  # before any work
             raise ValueError("device must be 'cpu' for this model: there are no passes on a GPU for it.")

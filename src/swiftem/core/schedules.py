@@ -297,12 +297,9 @@ def resolve(step_size: StepSize, n: int, batch_size: int) -> Schedule:
     callable
         Maps k = 1, 2, ... to a step in (0, 1].
     """
-    check_step_size(step_size)
     if isinstance(step_size, SizedSchedule):
         return step_size.resolve(n, batch_size)
-    if callable(step_size):
-        return step_size
-    return constant(float(step_size))
+    return step_size if callable(step_size) else constant(check_step(step_size))
 
 
 def step_sizes(gamma: Schedule, start: int, stop: int) -> Array:

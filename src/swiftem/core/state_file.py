@@ -42,10 +42,6 @@ PLAIN = (bool, int, float, str, type(None))
 DIGEST_SIZE = 32
 
 
-class UnknownTypeError(ValueError):
-    """A type in a file that is neither registered nor in an imported module."""
-
-
 def write_tree(
     stream: BinaryIO, label: str, value: Tree, what: str = "value", previous: bytes = b""
 ) -> bytes:
@@ -110,7 +106,9 @@ def read_tree(
     Raises
     ------
     ValueError
-        If the bytes are not from :func:`write_tree`, have another format, or name an unknown type.
+        If the bytes are not from :func:`write_tree`, or have another format.
+    ImportError
+        If a type in it is neither registered nor in an imported module.
     """
     begin = stream.tell()
     size = stream.seek(0, os.SEEK_END) - begin
@@ -130,7 +128,7 @@ def read_tree(
         if stream.read(DIGEST_SIZE) != hashed.digest():
             raise ValueError("its hash is wrong")
         return _from_json(found["content"], arrays), hashed.digest()
-    except (ValueError, OSError, MemoryError):
+    except (ValueError, ImportError, OSError, MemoryError):
         raise
     except Exception as error:  # bytes of another origin may make the reader fail in any way
         raise ValueError(f"it cannot be read ({type(error).__name__})") from None
@@ -192,7 +190,7 @@ def _from_json(found: Any, arrays: list[np.ndarray]) -> Any:
         name = found["type"]
         kind = find_type(name)
         if kind is None:
-            raise UnknownTypeError(f"it has a {str(name)[:100]!r}, which no imported module defines")
+            raise ImportError(f"it has a {str(name)[:100]!r}, which no imported module defines")
         if _fields(kind, name) != tuple(found["fields"]):
             raise ValueError(f"{name!r} in it has other fields now")
         return kind(*(_from_json(part, arrays) for part in found["fields"].values()))
