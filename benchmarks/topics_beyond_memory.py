@@ -120,7 +120,7 @@ class Sampler:
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     from benchmarks.start_up import fresh
-    from swiftem.core.budget import read_memory_limit
+    from swiftem.core.problem import read_memory_limit
 
     if not STATUS.exists():
         return

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from swiftem._run import objective as objective
     from swiftem._run import posterior as posterior
     from swiftem._run import run as run
-    from swiftem.core.result import Iterate as Iterate
-    from swiftem.core.result import Result as Result
-    from swiftem.core.result import State as State
+    from swiftem.core.algorithm import Iterate as Iterate
+    from swiftem.core.algorithm import Result as Result
+    from swiftem.core.algorithm import State as State
     from swiftem.core.schedules import RandomTermination as RandomTermination
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
@@ -39,22 +39,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing", "theory")
-NAMES = {
-    "GaussianMixture": "estimators",
-    "Iterate": "core.result",
-    "Mixture": "estimators",
-    "PLSA": "estimators",
-    "RandomTermination": "core.schedules",
-    "RegressionMixture": "estimators",
-    "Result": "core.result",
-    "State": "core.result",
-    "objective": "_run",
-    "posterior": "_run",
-    "run": "_run",
-    "select": "estimators.mixture.select",
-    "select_topics": "estimators",
-    "set_threads": "kernels.threads",
+PLACES = {
+    "_run": "objective posterior run",
+    "core.algorithm": "Iterate Result State",
+    "core.schedules": "RandomTermination",
+    "estimators": "GaussianMixture Mixture PLSA RegressionMixture select_topics",
+    "estimators.mixture.select": "select",
+    "kernels.threads": "set_threads",
 }
+NAMES = {name: module for module, names in PLACES.items() for name in names.split()}
 """Modules of the public names. They are imported on first use: scikit-learn alone takes a second."""
 
 __all__ = ["__version__", *MODULES, *NAMES]

@@ -13,21 +13,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.algorithm import Task
-from swiftem.core.budget import Budget, read_memory_limit
+from swiftem.core.algorithm import Iterate, Result, State, Task
 from swiftem.core.checkpoint import RunCheckpoint, kept_seed, open_checkpoint
 from swiftem.core.checks import as_floats, check_choice, check_int, shown
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.describe import describe, digest
 from swiftem.core.draws import INITIAL_THETA, TERMINATION, Entropy, Seed, generator, read_seed
-from swiftem.core.loop import Records, RunLoop
+from swiftem.core.loop import DeferredInterrupt, Records, RunLoop
 from swiftem.core.messages import warn
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
-from swiftem.core.problem import Problem, allows_missing, check_access, check_model
-from swiftem.core.process import DeferredInterrupt
-from swiftem.core.result import Iterate, Result, State
-from swiftem.core.schedules import RandomTermination, Schedule, resolve
+from swiftem.core.problem import Budget, Problem, allows_missing, check_access, check_model, read_memory_limit
+from swiftem.core.schedules import RandomTermination, resolve
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.as_source import as_source, is_planned, kernels_of, read_problem
@@ -161,7 +158,7 @@ def run(
         problem = read_problem(model, data, sample_weight)
     else:
         limit = read_memory_limit(device_memory_limit, "device_memory_limit")
-        placement = Placement(kernels_of(device, data) or "cpu", read_form(kernels), limit)
+        placement = read_placement(data, kernels, device, limit)
         is_on_device, allow_missing = placement.device != "cpu", allows_missing(model)
         source = as_source(
             data, sample_weight, on_device=is_on_device, allow_missing=allow_missing, client=client
@@ -172,19 +169,23 @@ def run(
         problem = Problem(model, source, placement=placement, budget=budget)
     source, budget = problem.source, problem.reserve(method)
     entropy = check_state(state, method, source, seed, theta0, s0)
-    if seed is None and state is None:
+    if checkpoint is not None and seed is None and state is None:
         entropy = kept_seed(checkpoint, resume, entropy)
     gamma = resolve(method.step_size, source.n, method.batch_size)
     if state is not None and state.is_before_first_pass:
         state = None
     k0 = 0 if state is None else state.k
     indices = problem.draws(method, entropy, n_iter, k0, draws)
-    k_end = k0 + read_n_iter(n_iter, gamma, entropy, k0)
+    if isinstance(n_iter, RandomTermination):
+        k_end = k0 + n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
+    else:
+        k_end = k0 + check_int("n_iter", n_iter, minimum=0)
     records = Records(record_every, record, callback, method.epoch(source.n))
 
     def identity() -> dict[str, object]:
         # Draws from a seed do not depend on the length of a run: it may be extended.
         is_fixed = draws is not None or not isinstance(n_iter, Integral)
+        given = draws if draws is None or isinstance(draws, tuple) else (draws,)
         return {
             "kind": "run",
             "model": describe(problem.model),
@@ -192,17 +193,22 @@ def run(
             "data": source.fingerprint(),
             "seed": entropy.tolist(),
             "start": digest(theta0, s0, state),
-            "draws": _draws_digest(draws),
+            "draws": given if given is None else digest(*map(np.asarray, given)),
             "first iteration": k0,
             "n_iter": describe(n_iter) if is_fixed else "any",
             "record_every": records.every,
             "kernels": f"{problem.placement.form} on {problem.placement.device}",
         }
 
-    epoch, allocate = method.epoch(source.n), budget.make_memory
-    checkpoints = open_checkpoint(
-        checkpoint, checkpoint_every, resume, identity=identity, epoch=epoch, allocate=allocate
-    )
+    checkpoints = None
+    if checkpoint is not None:
+        every, epoch = checkpoint_every, method.epoch(source.n)
+        checkpoints = open_checkpoint(
+            checkpoint, every, resume, identity=identity, epoch=epoch, allocate=budget.make_memory
+        )
+    elif checkpoint_every is not None or resume is not False:
+        name = "resume" if checkpoint_every is None else "checkpoint_every"
+        raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
     log.info("%s: iterations %d to %d on %d samples", method.name, k0, k_end, source.n)
     with checkpoints or nullcontext(), DeferredInterrupt() as interrupt:
         compute = problem.compute
@@ -214,7 +220,11 @@ def run(
     ended = result.status, result.n_iter, result.rejected
     log.info("%s: %s after %d iterations, %d rejected", method.name, *ended)
     if result.status == "rejected" and not records.stopped:  # a callback that stops a run has seen it
-        warn_of_rejection(result.n_iter - k0, result.s)
+        why = "their statistics left the model's domain"
+        if not np.isfinite(result.s).all():
+            why = "the E-step gives statistics that are not finite"
+        steps = f"All {result.n_iter - k0} steps of the run"
+        warn(f"{steps} were rejected, as {why}: theta is the initial one.", UserWarning)
     return result
 
 
@@ -248,13 +258,6 @@ def check_state(
     return state.entropy
 
 
-def read_n_iter(n_iter: int | RandomTermination, gamma: Schedule, entropy: Entropy, k0: int) -> int:
-    """Return the number of iterations: as given, or drawn."""
-    if isinstance(n_iter, RandomTermination):
-        return n_iter.draw(gamma, generator(entropy, TERMINATION, k0), first=k0)
-    return check_int("n_iter", n_iter, minimum=0)
-
-
 def read_start(
     model: BoundModel, theta0: Theta | None, s0: ArrayLike | None, rng: np.random.Generator
 ) -> tuple[Theta, Array | None]:
@@ -273,24 +276,12 @@ def read_start(
     return (model.initial_theta(rng) if s is None else model.m_step(s)), s
 
 
-def _draws_digest(draws: ArrayLike | None) -> str | None:
-    if draws is None:
-        return None
-    return digest(*map(np.asarray, draws)) if isinstance(draws, tuple) else digest(np.asarray(draws))
-
-
-def read_form(kernels: str) -> Literal["auto", "reference"]:
-    """Return the form of the E-steps; raise ValueError for an unknown name."""
+def read_placement(
+    data: object, kernels: Literal["auto", "reference"], device: str, limit: int | None = None
+) -> Placement:
+    """Return where and in which form E-steps are computed; raise ValueError for an unknown form."""
     check_choice("kernels", kernels, ("auto", "reference"))
-    return "reference" if kernels == "reference" else "auto"
-
-
-def warn_of_rejection(steps: int, s: Array) -> None:
-    """Warn that a run has changed nothing, with the reason if it is known."""
-    why = "their statistics left the model's domain"
-    if not np.isfinite(s).all():
-        why = "the E-step gives statistics that are not finite"
-    warn(f"All {steps} steps of the run were rejected, as {why}: theta is the initial one.", UserWarning)
+    return Placement(kernels_of(device, data) or "cpu", kernels, limit)
 
 
 def objective(model: Model, data: Any, theta: Theta, *, sample_weight: ArrayLike | None = None) -> float:
@@ -367,7 +358,7 @@ def posterior(
     if isinstance(data, Problem):
         problem = read_problem(model, data)
     else:
-        placement = Placement(kernels_of(device, data) or "cpu", read_form(kernels))
+        placement = read_placement(data, kernels, device)
         source = as_source(data, on_device=placement.device != "cpu", allow_missing=allows_missing(model))
         problem = Problem(model, source, bound=model.bind_near(source, theta), placement=placement)
     return problem.compute.evaluate(

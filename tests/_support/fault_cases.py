@@ -18,7 +18,7 @@ from forks import encode
 
 import swiftem
 from swiftem import methods, models
-from swiftem.core.budget import MemoryLimitError
+from swiftem.core.checks import MemoryLimitError
 from swiftem.core.files import is_scratch, replacing
 
 N = 6000

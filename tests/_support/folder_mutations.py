@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from forks import encode
 
 import swiftem
-from swiftem.core.checkpoint_folder import FORMAT
+from swiftem.core.checkpoint import FORMAT
 from swiftem.estimators.watch import StartWatch
 
 N_ITER = 60

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from swiftem.core.checkpoint_folder import lock_folder
+from swiftem.core.checkpoint import lock_folder
 from swiftem.core.files import open_regular, write_atomically
 
 

@@ -12,7 +12,8 @@ import pytest
 from helpers import NAMES, Hooked, assert_same_result, make_method
 
 from swiftem import methods
-from swiftem.core.process import AGAIN, AfterImports, DeferredInterrupt
+from swiftem.core.loop import DeferredInterrupt
+from swiftem.core.process import AGAIN, AfterImports
 
 N_ITER = 20
 every_method = pytest.mark.parametrize("name", NAMES)

@@ -14,8 +14,9 @@ from stored_sources import write
 
 import swiftem
 from swiftem import PLSA, GaussianMixture, methods, models
-from swiftem.core.budget import MemoryLimitError, bytes_needed, in_words
+from swiftem.core.checks import MemoryLimitError
 from swiftem.core.files import is_scratch
+from swiftem.core.problem import bytes_needed, in_words
 from swiftem.data import open_source
 from swiftem.data.documents import tokens
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from swiftem.core.result import Iterate
+from swiftem.core.algorithm import Iterate
 from swiftem.core.state_file import (
     REGISTERED,
-    UnknownTypeError,
     find_type,
     read_tree,
     write_tree,
@@ -112,7 +111,7 @@ def test_other_types_are_neither_made_nor_imported(name):
 def test_a_type_of_a_module_that_is_not_imported_is_named(monkeypatch):
     content = encode(Pair(1))
     monkeypatch.delitem(sys.modules, __name__)
-    with pytest.raises(UnknownTypeError, match=r"^it has a '.*:Pair', which no imported module defines$"):
+    with pytest.raises(ImportError, match=r"^it has a '.*:Pair', which no imported module defines$"):
         decode(content)
 
 

@@ -6,7 +6,7 @@ from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
 from swiftem import methods, models
-from swiftem.core import budget, draws
+from swiftem.core import draws, problem
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch
 from swiftem.data import BlockSource, NpySource
@@ -127,7 +127,7 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     free = swiftem.run(model, source, method, n_iter=100, theta0=theta_of(model), seed=1)
-    needed = budget.bytes_needed(source, method, statistics=model.bind(source).size)
+    needed = problem.bytes_needed(source, method, statistics=model.bind(source).size)
     less = {"memory_limit": needed + 100, "scratch": scratch}
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
@@ -151,10 +151,10 @@ def test_what_does_not_fit_is_refused_before_the_start(name, tmp_path):
 
 def test_large_statistics_count(tmp_path):
     source, method = make("npy", tmp_path, ROWS), methods.EM()
-    small, large = (budget.bytes_needed(source, method, statistics=size) for size in (0, 10**7))
+    small, large = (problem.bytes_needed(source, method, statistics=size) for size in (0, 10**7))
     assert large >= small + 8 * 10**7
     with pytest.raises(ValueError, match="memory_limit must be at least"):
-        budget.Budget(small).reserve(source, method, statistics=10**7)
+        problem.Budget(small).reserve(source, method, statistics=10**7)
     assert model_of("full").bind(source).size == 3 * (1 + 2 + 3)
     assert model_of("unit").bind(source).size == 3 * (1 + 2)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from swiftem.core.budget import in_words, read_memory_limit
+from swiftem.core.problem import in_words, read_memory_limit
 
 
 @pytest.mark.parametrize(

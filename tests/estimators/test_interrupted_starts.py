@@ -13,7 +13,7 @@ from mixture_data import assert_same_model, blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.core.process import DeferredInterrupt
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.estimators.mixture import estimator, initial
 from swiftem.estimators.mixture.optima import few
 from swiftem.estimators.mixture.optima import race as racing

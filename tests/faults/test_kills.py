@@ -13,7 +13,7 @@ import pytest
 from fault_cases import CASES, SHORT
 from forks import Server
 
-from swiftem.core.checkpoint_folder import read_state
+from swiftem.core.checkpoint import read_state
 
 
 @pytest.fixture(scope="module")

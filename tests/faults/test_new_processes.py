@@ -7,7 +7,7 @@ from dying_fits import Death
 from forks import Server
 from resume_cases import CASES, QUICK
 
-from swiftem.core.checkpoint_folder import Store
+from swiftem.core.checkpoint import Store
 from swiftem.core.state_file import REGISTERED
 
 SAVES = 3

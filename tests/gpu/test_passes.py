@@ -11,8 +11,7 @@ from gpu_problems import DEVICE, KINDS, ON, clusters, on_device, problem, torch
 import swiftem
 from swiftem import methods, models
 from swiftem._run import run_problem
-from swiftem.core.budget import MemoryLimitError
-from swiftem.core.checks import in_numpy, is_tensor
+from swiftem.core.checks import MemoryLimitError, in_numpy, is_tensor
 from swiftem.core.compute import Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource

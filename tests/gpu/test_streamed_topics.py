@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
-from swiftem.core.budget import MemoryLimitError
+from swiftem.core.checks import MemoryLimitError
 from swiftem.estimators.topics.torch_topics import DeviceTopics
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute import torch_streamed as streamed

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 import swiftem
 from swiftem import methods, models
 from swiftem._run import run_problem
-from swiftem.core.budget import MemoryLimitError
+from swiftem.core.checks import MemoryLimitError
 from swiftem.core.problem import Problem
 from swiftem.kernels.threads import set_threads
 from swiftem.methods.accelerated import ACCELERATIONS

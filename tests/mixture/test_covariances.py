@@ -13,7 +13,7 @@ from swiftem import methods, models, posterior
 from swiftem.core.compute import Compute
 from swiftem.data import ArraySource, as_source
 from swiftem.mixture.covariance import COVARIANCES, ESTIMATED
-from swiftem.testing.compare import flatten
+from swiftem.testing.check_model import flatten
 
 RNG = np.random.default_rng(3)
 KINDS = list(ESTIMATED)

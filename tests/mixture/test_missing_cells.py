@@ -8,7 +8,7 @@ from scipy import stats
 
 import swiftem
 from swiftem import methods, models
-from swiftem.core.budget import MemoryLimitError
+from swiftem.core.checks import MemoryLimitError
 from swiftem.core.compute import Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource, BlockSource, NpySource

@@ -177,6 +177,19 @@ class OtherFields(Library):
         return Before(theta, s)
 
 
+class Cells(NamedTuple):
+    cells: np.ndarray
+    centre: np.ndarray
+
+
+@dataclass(frozen=True)
+class RemembersElsewhere(IncrementalEM):
+    update = None
+
+    def init(self, theta, s, memory):
+        return Cells(memory, s)
+
+
 @dataclass(frozen=True)
 class RenewsBefore(VarianceReducedEM):
     def renewal(self, k, n):
@@ -212,7 +225,8 @@ def test_accepts_a_method_of_ones_own(method):
         (GoesUphill(step_size=0.5), "objective"),
         (OtherDeclaration(step_size=0.1, batch_size=5), "update must declare what proxy computes"),
         (SharesForMeans(step_size=0.1, batch_size=5), "update must declare what proxy computes"),
-        (OtherFields(), "fields of the update, anchor, centre, got Before"),
+        (OtherFields(), "must have the fields anchor, centre, got Before"),
+        (RemembersElsewhere(), "must have the fields memory, got Cells"),
         (RenewsBefore(), "renewal must return the first full pass"),
         (RenewsByTheClock(), "renewal must return the first full pass"),
     ],

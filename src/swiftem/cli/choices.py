@@ -297,7 +297,7 @@ def check_acceleration(method: str, acceleration: Acceleration | None) -> None:
 
 def check_size(size: str, option: str) -> None:
     """Raise BadParameter for a text that is not a size."""
-    from swiftem.core.budget import read_memory_limit
+    from swiftem.core.problem import read_memory_limit
 
     try:
         read_memory_limit(size)

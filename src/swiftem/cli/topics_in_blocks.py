@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.cli.out_file import write_table_blocks
-from swiftem.core.budget import read_memory_limit
 from swiftem.core.files import in_words
+from swiftem.core.problem import read_memory_limit
 from swiftem.data.documents.corpus import open_documents, recognise
 from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledDocuments
 from swiftem.topics.compute.streamed import BLOCK

@@ -1,23 +1,26 @@
-"""Algorithm 1 of the paper: stochastic EM, iteration by iteration."""
+"""Algorithm 1 of the paper: stochastic EM, iteration by iteration, and what a run consists of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from swiftem.core.averaging import Averages
 from swiftem.core.compute import Compute
-from swiftem.core.draws import Draws
+from swiftem.core.draws import Draws, Entropy
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel
-from swiftem.core.process import DeferredInterrupt
-from swiftem.core.schedules import Schedule, check_step, constant, inverse, power
+from swiftem.core.schedules import Schedule, check_step
 from swiftem.core.source import Source
-from swiftem.core.types import Array, Theta, Tree
+from swiftem.core.types import Array, Index, Theta, Tree
+
+if TYPE_CHECKING:
+    from swiftem.core.loop import DeferredInterrupt
+
+Status = Literal["completed", "stopped", "interrupted", "rejected"]
 
 
 @dataclass
@@ -127,20 +130,152 @@ class Algorithm1:
         self.task.compute.restore(snapshot)
 
 
-def step_sizes(gamma: Schedule, start: int, stop: int) -> Array:
-    """Return γ_(start+1), ..., γ_stop, validated: the steps of iterations ``start`` to ``stop`` − 1.
+class Averages(NamedTuple):
+    """The average of ŝ at every m-th iteration, from some point on; E-steps use ŝ itself.
 
-    >>> step_sizes(inverse(3, 10), 0, 3)
-    array([0.27272727, 0.25      , 0.23076923])
+    Two sums, of the points before and since the last restart, give an average over the last W to 2W
+    iterations (restarts every W), or over their last half to three quarters (restarts at powers of two).
+
+    Attributes
+    ----------
+    every : int
+        Iterations between two points.
+    window : int
+        Points between two restarts, or 0: at powers of two.
+    sums, counts : ndarray, shapes (2, q) and (2,)
+        Of points before and since the last restart.
+    theta, s
+        The last iterate, from which a run is resumed: its result is the average.
     """
-    k = np.arange(start + 1, stop + 1)
-    if isinstance(gamma, constant):
-        return np.full(len(k), gamma.g)
-    if isinstance(gamma, inverse | power):
-        steps = np.asarray(gamma(k.astype(np.float64)))
-    else:
-        steps = np.array([check_step(gamma(int(number)), int(number)) for number in k])
-    bad = np.flatnonzero(~((steps > 0) & (steps <= 1)))
-    if len(bad):
-        check_step(float(steps[bad[0]]), int(k[bad[0]]))
-    return steps
+
+    every: int
+    window: int
+    sums: Array
+    counts: Index
+    theta: Theta
+    s: Array
+
+    @classmethod
+    def empty(cls, every: int, window: int, theta: Theta, s: Array) -> Averages:
+        """Return averages of no points."""
+        return cls(every, window, np.zeros((2, len(s))), np.zeros(2, dtype=np.int64), theta, s)
+
+    def add(self, k: int, s: Array) -> Averages:
+        """Return the averages with the statistics of iteration ``k``, if it is a point."""
+        if k % self.every:
+            return self
+        number, sums, counts = k // self.every, self.sums.copy(), self.counts.copy()
+        if number % self.window == 0 if self.window else number & (number - 1) == 0:
+            sums[0], counts[0], sums[1], counts[1] = sums[1], counts[1], 0.0, 0
+        sums[1] += s
+        counts[1] += 1
+        return self._replace(sums=sums, counts=counts)
+
+    def mean(self) -> Array | None:
+        """Return the average, or None if there are no points yet."""
+        count = self.counts.sum()
+        return self.sums.sum(axis=0) / count if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    r"""One recorded iterate; unpacks as ``k, passes, theta``.
+
+    Attributes
+    ----------
+    k : int
+        Iterations done.
+    passes : float
+        E-step evaluations so far, divided by n.
+    theta : NamedTuple
+        :math:`\theta^{(k)}`.
+    s : ndarray, shape (q,)
+        :math:`\hat s^{(k)}`.
+    rejected : int
+        Steps rejected so far.
+    """
+
+    k: int
+    passes: float
+    theta: Theta
+    s: Array
+    rejected: int
+
+    def __iter__(self) -> Iterator[Tree]:
+        return iter((self.k, self.passes, self.theta))
+
+
+class State(NamedTuple):
+    """State of a run, without θ and s: enough to continue exactly.
+
+    Attributes
+    ----------
+    name, n : str and int
+        The method's name and the number of samples.
+    k, evaluations, rejected : int
+        Iterations done, E-step evaluations, and steps rejected since the first run.
+    entropy : ndarray of uint32, shape (4,)
+        The seed of the draws.
+    method : NamedTuple
+        The method's own state.
+    loop : NamedTuple or None
+        Internal form of the statistics in compiled code, if it is not just s: without it a run would
+        continue equal up to rounding only.
+    is_m_step, before : bool and ndarray or None
+        As in :class:`Current`.
+    averages : Averages or None
+        What is averaged, if the method reports averages.
+    """
+
+    name: str
+    n: int
+    k: int
+    evaluations: int
+    rejected: int
+    entropy: Entropy
+    method: Tree
+    loop: Tree = None
+    is_m_step: bool = False
+    before: Array | None = None
+    averages: Averages | None = None
+
+    @property
+    def is_before_first_pass(self) -> bool:
+        """Whether Ctrl-C came in the first pass, so that there are only θ^(0) and the seed."""
+        return self.k == self.evaluations == 0 and self.method is None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of :func:`swiftem.run`.
+
+    Attributes
+    ----------
+    theta : NamedTuple
+        Final parameters.
+    s : ndarray, shape (q,)
+        Final statistics; ``model.unpack`` names their parts. None if Ctrl-C came in the first pass, unless
+        they were given as ``s0``.
+    state : State
+        Pass it to :func:`swiftem.run` with ``theta`` and ``s`` to continue exactly here.
+    passes : float
+        E-step evaluations divided by n, the first pass included.
+    n_iter : int
+        Number of iterations, with those before a resumed run.
+    rejected : int
+        Number of steps that would have left the model's domain.
+    status : {"completed", "stopped", "interrupted", "rejected"}
+        All iterations done; stopped by a callback; interrupted by Ctrl-C; or all iterations done and every
+        step rejected, so that θ is the initial one. Steps before a resumed run do not count for that.
+    path : list
+        The records.
+    """
+
+    theta: Theta
+    s: Array = field(repr=False)
+    state: State = field(repr=False)
+    passes: float
+    n_iter: int
+    rejected: int
+    status: Status
+    path: list[Tree] = field(repr=False)

@@ -31,14 +31,12 @@ def describe(value: object, depth: int = 0) -> object:
     """
     if depth > DEEPEST:
         return str(type(value))
-    if value is None or isinstance(value, bool):
+    if isinstance(value, np.bool_ | np.integer | np.str_):
+        value = value.item()
+    if value is None or isinstance(value, int | str):
         return value
     if isinstance(value, float):
         return float.__repr__(value)
-    if isinstance(value, np.bool_ | np.integer | np.str_):
-        return value.item()
-    if isinstance(value, int | str):
-        return value
     if isinstance(value, np.generic):
         return f"{value.dtype.str} {value.item()!r}"
     if isinstance(value, np.ndarray):

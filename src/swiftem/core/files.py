@@ -223,13 +223,9 @@ def scratch_array(
     where = tempfile.gettempdir() if folder is None else os.fspath(folder)
     if not os.path.isdir(where):
         raise FileNotFoundError(f"scratch must be a folder, but {where} is not.")
-    short = OSError(
-        f"{where} must have {in_words(size)} of free space for a method's memory, got "
-        f"{in_words(shutil.disk_usage(where).free)}: use another folder with scratch."
-    )
-    if shutil.disk_usage(where).free < size:
-        raise short
     try:
+        if shutil.disk_usage(where).free < size:
+            raise OSError(errno.ENOSPC, "the disk is full")
         with tempfile.TemporaryFile(dir=where) as file:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -238,7 +234,10 @@ def scratch_array(
             mapped = mmap.mmap(file.fileno(), size)
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise short from None
+            raise OSError(
+                f"{where} must have {in_words(size)} of free space for a method's memory, got "
+                f"{in_words(shutil.disk_usage(where).free)}: use another folder with scratch."
+            ) from None
         reason = (error.strerror or str(error)).lower()
         raise OSError(f"{where} cannot be used as scratch ({reason}).") from None
     return np.frombuffer(mapped, dtype=kind, count=int(np.prod(shape, dtype=np.int64))).reshape(shape)

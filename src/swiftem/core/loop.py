@@ -2,21 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
+from types import FrameType, TracebackType
+from typing import Any
 
 import numpy as np
 
-from swiftem.core.algorithm import Current, Loop, Task
-from swiftem.core.averaging import Averages
+from swiftem.core.algorithm import Averages, Current, Iterate, Loop, Result, State, Status, Task
 from swiftem.core.checkpoint import Position, RunCheckpoint, check_form
 from swiftem.core.checks import check_int
 from swiftem.core.draws import Entropy
 from swiftem.core.files import is_scratch, scratch_array
+from swiftem.core.method import declared
 from swiftem.core.model import BoundModel
-from swiftem.core.result import Iterate, Result, State, Status
-from swiftem.core.types import Array, Theta, Tree, leaves, map_arrays
+from swiftem.core.process import AfterImports
+from swiftem.core.types import Array, Theta, Tree
+
+
+class DeferredInterrupt:
+    """Context in which Ctrl-C raises at the next :meth:`check` instead of anywhere.
+
+    Memory and statistics are then never half-written. A second Ctrl-C raises at once. Outside the main
+    thread, or if the program has its own signal handler, nothing is changed.
+
+    >>> with DeferredInterrupt() as interrupt:
+    ...     interrupt.check()
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+        self._previous: Any = None
+
+    def __enter__(self) -> DeferredInterrupt:
+        handler = signal.getsignal(signal.SIGINT)
+        raises = handler is signal.default_int_handler or isinstance(handler, AfterImports)
+        if raises and threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._requested:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._requested:
+            raise KeyboardInterrupt
+        self._requested = True
 
 
 class Records:
@@ -110,15 +152,13 @@ class RunLoop:
             if state is None or saved is not None:  # a continued run has recorded its first iterate
                 records.take(reported(task.model, now))
             self._iterate(loop, now)
-            status = ending(
-                now, self.first, self.stop, 0 if state is None else state.rejected, records.stopped
-            )
+            status = self._status(now, 0 if state is None else state.rejected)
         except KeyboardInterrupt:
             status = "interrupted"
         if self.checkpoints is not None:
-            self.checkpoints.end(self._position(loop, now))
-        end, last = state_of(task, now, loop, self.entropy), reported(task.model, now)
-        passes = now.evaluations / task.compute.per_pass
+            self.checkpoints.end(*self._position(loop, now))
+        last, passes = reported(task.model, now), now.evaluations / task.compute.per_pass
+        end = self._state(loop, now)
         return Result(last.theta, last.s, end, passes, now.k, now.rejected, status, records.path)
 
     def _load(self, theta: Theta) -> Position | None:
@@ -142,16 +182,32 @@ class RunLoop:
         compute = self.task.compute
         with compute.checked_by(self.task.interrupt.check):
             if saved is not None:
-                now = resumed(saved.state, saved.theta, saved.s)
+                theta, s, state = saved.theta, saved.s, saved.state
+                now = resumed(state, theta, s)
             elif state is not None:
                 assert s is not None, "a state comes with s"
-                now = continued(self.task.model, state, theta, s, self.scratch)
+                now = self._continued(state, theta, s)
             else:
                 now = first_pass(self.task, theta, s)
         compute.evaluations = now.evaluations
-        known = state if saved is None else saved.state
-        if known is not None:
-            loop.restore(known.loop, now)
+        if state is not None:
+            loop.restore(state.loop, now)
+        return now
+
+    def _continued(self, state: State, theta: Theta, s: Array) -> Current:
+        """Return the end of an earlier run; its state is copied, so that it can be continued twice.
+
+        If θ and s are averages, the last ones are in the state.
+        """
+        model, update = self.task.model, declared(self.task.method)
+        copied = copy_arrays(state.method, self.scratch)
+        now = resumed(state._replace(method=copied), theta, s)
+        if now.averages is not None:
+            now.theta, now.s = now.averages.theta, now.averages.s
+        now.is_m_step = is_m_step_of(model, now.theta, now.s)
+        has_anchor = update is not None and update.reference in ("anchor", "previous")
+        if now.before is not None and has_anchor and not is_same(now.state.anchor, model.m_step(now.before)):
+            now.before = None
         return now
 
     def _iterate(self, loop: Loop, now: Current) -> None:
@@ -167,12 +223,31 @@ class RunLoop:
             if records.is_due(now.k):
                 records.take(reported(task.model, now))
             if checkpoints is not None and checkpoints.is_due(now.k):
-                checkpoints.save(self._position(loop, now))
+                checkpoints.save(*self._position(loop, now))
         task.interrupt.check()
 
-    def _position(self, loop: Loop, now: Current) -> Position:
-        state, records = state_of(self.task, now, loop, self.entropy), self.records
-        return Position(now.theta, now.s, state, records.last, records.stopped, records.path)
+    def _status(self, now: Current, rejected_before: int) -> Status:
+        """Return the status of a run that was not interrupted; raise ValueError if θ has NaN."""
+        accepted = now.k - self.first - (now.rejected - rejected_before)
+        if accepted and any(map(has_nan, leaves(now.theta))):
+            raise ValueError(
+                "m_step must return numbers, got NaN: in_domain must be False if there is no M-step."
+            )
+        if self.records.stopped and now.k < self.stop:
+            return "stopped"
+        return "rejected" if now.k > self.first and not accepted else "completed"
+
+    def _state(self, loop: Loop, now: Current) -> State:
+        """Return the state of the run, without θ and s."""
+        averages = None if now.averages is None else now.averages._replace(theta=now.theta, s=now.s)
+        run = self.task.method.name, self.task.source.n, now.k, now.evaluations, now.rejected, self.entropy
+        return State(*run, now.state, loop.snapshot(), now.is_m_step, now.before, averages)
+
+    def _position(self, loop: Loop, now: Current) -> tuple[Position, Array | None]:
+        """Return what a checkpoint saves, and the method's memory."""
+        records, memory = self.records, self.task.method.memory_of(now.state)
+        state = self._state(loop, now)
+        return Position(now.theta, now.s, state, records.last, records.stopped, records.path), memory
 
 
 def check_position(at: Position, task: Task, theta: Theta, entropy: Entropy) -> None:
@@ -199,11 +274,11 @@ def check_position(at: Position, task: Task, theta: Theta, entropy: Entropy) -> 
     task.model.unpack(at.s)
     if at.s.dtype != np.float64 or at.s.ndim != 1:
         raise ValueError("s has a different form")
-    memory: Tree = getattr(state.method, "memory", None)
-    if method.remembers:
-        *_, columns = shape = np.shape(memory)
-        if shape[:1] != (n,) or task.compute.row_length not in (None, columns):
-            raise ValueError("the memory has a different size")
+    memory = method.memory_of(state.method)
+    if method.remembers and (
+        memory is None or len(memory) != n or task.compute.row_length not in (None, memory.shape[1])
+    ):
+        raise ValueError("the memory has a different size")
     check_form("the method's state", state.method, method.init(theta, at.s, memory))
     check_form("before", state.before, None if state.before is None else at.s)
     if state.averages is not None:
@@ -215,10 +290,8 @@ def first_pass(task: Task, theta: Theta, s_given: Array | None) -> Current:
     method, compute, memory = task.method, task.compute, None
     if method.remembers:
         s, memory = compute.remember(theta)
-    elif s_given is None:
-        s = compute.full(theta)
     else:
-        s = s_given
+        s = compute.full(theta) if s_given is None else s_given
     state = method.init(theta, s, memory)
     is_m_step = s_given is not None and is_m_step_of(task.model, theta, s_given)
     s = s if s_given is None else s_given
@@ -226,31 +299,22 @@ def first_pass(task: Task, theta: Theta, s_given: Array | None) -> Current:
 
 
 def resumed(state: State, theta: Theta, s: Array) -> Current:
-    """Return where the run's own checkpoint stands."""
+    """Return the iterate at which a run ended or was saved."""
     counts = state.rejected, state.evaluations
     return Current(state.k, theta, s, state.method, *counts, state.is_m_step, state.before, state.averages)
-
-
-def continued(
-    model: BoundModel, state: State, theta: Theta, s: Array, scratch: str | PathLike[str] | None
-) -> Current:
-    """Return the end of an earlier run; its state is copied, so that it can be continued twice.
-
-    If θ and s are averages, the last ones are in the state.
-    """
-    now = resumed(state._replace(method=copy_arrays(state.method, scratch)), theta, s)
-    if now.averages is not None:
-        now.theta, now.s = now.averages.theta, now.averages.s
-    now.is_m_step = is_m_step_of(model, now.theta, now.s)
-    anchor = getattr(now.state, "anchor", None)
-    if now.before is not None and anchor is not None and not is_same(anchor, model.m_step(now.before)):
-        now.before = None
-    return now
 
 
 def is_m_step_of(model: BoundModel, theta: Theta, s: Array) -> bool:
     """Return whether θ, given by the user, is the M-step of s, bit by bit."""
     return model.in_domain(s) and is_same(theta, model.m_step(s))
+
+
+def reported(model: BoundModel, now: Current) -> Current:
+    """Return ``now``, or the average of its statistics and their M-step, if there are averages."""
+    mean = None if now.averages is None else now.averages.mean()
+    if mean is None or not model.in_domain(mean):
+        return now
+    return replace(now, s=mean, theta=model.m_step(mean))
 
 
 def is_same(theta: Theta, other: Theta) -> bool:
@@ -275,36 +339,38 @@ def copy_arrays(state: Tree, scratch: str | PathLike[str] | None = None) -> Tree
     return map_arrays(copy, state)
 
 
-def reported(model: BoundModel, now: Current) -> Current:
-    """Return ``now``, or the average of its statistics and their M-step, if there are averages."""
-    mean = None if now.averages is None else now.averages.mean()
-    if mean is None or not model.in_domain(mean):
-        return now
-    return replace(now, s=mean, theta=model.m_step(mean))
+def has_nan(part: object) -> bool:
+    """Return whether a part of θ is or has NaN."""
+    is_number = isinstance(part, float | np.ndarray | np.floating) and np.asarray(part).dtype.kind == "f"
+    return is_number and bool(np.isnan(part).any())  # type: ignore[call-overload]
 
 
-def state_of(task: Task, now: Current, loop: Loop, entropy: Entropy) -> State:
-    """Return the state of a run, without θ and s."""
-    averages = None if now.averages is None else now.averages._replace(theta=now.theta, s=now.s)
-    run = task.method.name, task.source.n, now.k, now.evaluations, now.rejected, entropy
-    return State(*run, now.state, loop.snapshot(), now.is_m_step, now.before, averages)
+def leaves(tree: Tree) -> Iterator[Any]:
+    """Yield the arrays and numbers in nested tuples, lists and dicts.
+
+    >>> list(leaves((1.0, [2, {"a": 3}])))
+    [1.0, 2, 3]
+    """
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if not isinstance(tree, tuple | list):
+        yield tree
+        return
+    for part in tree:
+        yield from leaves(part)
 
 
-def ending(now: Current, k0: int, k_end: int, rejected0: int, stopped: bool) -> Status:
-    """Return the status of a run from ``k0`` that was not interrupted; raise ValueError if θ has NaN."""
-    accepted = now.k - k0 - (now.rejected - rejected0)
-    if accepted:
-        check_end(now.theta)
-    if stopped and now.k < k_end:
-        return "stopped"
-    return "rejected" if now.k > k0 and not accepted else "completed"
+def map_arrays(function: Callable[[np.ndarray], np.ndarray], tree: Tree) -> Tree:
+    """Return nested tuples and dicts with ``function`` applied to each array in them.
 
-
-def check_end(theta: Theta) -> None:
-    """Raise ValueError if a model's M-step returned NaN for statistics in its domain."""
-    for part in leaves(theta):
-        is_number = isinstance(part, float | np.ndarray | np.floating) and np.asarray(part).dtype.kind == "f"
-        if is_number and np.isnan(part).any():
-            raise ValueError(
-                "m_step must return numbers, got NaN: in_domain must be False if there is no M-step."
-            )
+    >>> map_arrays(np.sum, (np.ones(3), "text", {"a": np.ones(2)}))
+    (np.float64(3.0), 'text', {'a': np.float64(2.0)})
+    """
+    if isinstance(tree, np.ndarray):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: map_arrays(function, part) for key, part in tree.items()}
+    if isinstance(tree, tuple):
+        parts = [map_arrays(function, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return tree

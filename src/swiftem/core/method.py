@@ -5,58 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple
 
 from swiftem.core.checks import check_choice, check_int, check_real
+from swiftem.core.compute import Compute
 from swiftem.core.schedules import StepSize, check_step_size
-from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta, Tree
 
 Order = Literal["iid", "shuffled", "weighted"]
 """How samples are drawn: independently, in shuffled passes, or in proportion to their weights."""
 
 
-class EStep(Protocol):
-    """The data as methods access them; :class:`swiftem.core.compute.Compute` implements it."""
-
-    n: int
-
-    def take(self, index: Index) -> Batch:
-        """Return the samples with these indices."""
-        ...
-
-    def rows(self, batch: Batch, theta: Theta) -> Array:
-        """Return rows (b, R) that represent the samples' statistics at θ; they can be subtracted."""
-        ...
-
-    def mean(self, batch: Batch, rows: Array) -> Array:
-        """Return the statistics of ``rows``, averaged over the batch; a repeated sample counts as often."""
-        ...
-
-    def share(self, batch: Batch, rows: Array) -> Array:
-        """Return the statistics of ``rows``, summed and divided by n; a repeated sample counts once."""
-        ...
-
-    def full(self, theta: Theta) -> Array:
-        r"""Return :math:`\bar s(\theta)` by a full pass."""
-        ...
-
-    def objective(self, theta: Theta) -> float:
-        """Return the objective; evaluations are not counted, and it is free after most full passes at θ."""
-        ...
-
-    def m_step(self, s: Array) -> Theta:
-        r"""Return :math:`\bar\theta(s)`."""
-        ...
-
-    def in_domain(self, s: Array) -> bool:
-        """Return whether the M-step exists at ``s``."""
-        ...
-
-    def scale(self, s: Array) -> Array:
-        """Return factors (q,) that make each statistic free of units."""
-        ...
-
+EStep = Compute
+"""The data as methods access them."""
 
 CENTRES = {"none": "zero", "anchor": "anchor", "previous": "proxy", "memory": "memory"}
 """The centre of each reference."""
@@ -230,6 +191,10 @@ class Method(ABC):
             return AnchorState(theta, s)
         return NoState()
 
+    def memory_of(self, state: Tree) -> Array | None:
+        """Return the memory (n, R) in a state, its field ``memory``, or None if the method has none."""
+        return state.memory if self.remembers else None
+
     @abstractmethod
     def proxy(
         self, k: int, theta: Theta, draws: tuple[Index, ...], state: Tree, e_step: EStep
@@ -256,7 +221,7 @@ class Method(ABC):
         return None
 
     def averaging(self, n: int) -> tuple[int, int]:
-        """Return ``every`` and ``window`` of :class:`~swiftem.core.averaging.Averages`; 0 for no averages."""
+        """Return ``every`` and ``window`` of :class:`~swiftem.core.algorithm.Averages`; 0 for no averages."""
         return 0, 0
 
     def epoch(self, n: int) -> int:

@@ -88,10 +88,6 @@ class BoundModel(ABC):
         """Return factors (q,) of the statistics in the certificate of convergence; zero leaves one out."""
         return self.unit_factors(s)
 
-    def check_device(self) -> None:
-        """Raise ValueError if E-steps run on the CPU only, as they do by default."""
-        raise ValueError("device must be 'cpu' for this model: there are no passes on a GPU for it.")
-
     def compute(self, source: Source, placement: Placement) -> Compute:
         """Return the E-steps on these data; by default in plain NumPy."""
         return Compute(self, source, placement)

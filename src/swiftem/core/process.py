@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from time import perf_counter, sleep
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
 
 AGAIN = 0.01
 """Seconds after which Ctrl-C comes again if there is an import under way."""
@@ -52,44 +51,6 @@ def _send_again() -> None:
         signal.pthread_kill(main, signal.SIGINT)  # also wakes the thread if it waits
     else:
         _thread.interrupt_main()
-
-
-class DeferredInterrupt:
-    """Context in which Ctrl-C raises at the next :meth:`check` instead of anywhere.
-
-    Memory and statistics are then never half-written. A second Ctrl-C raises at once. Outside the main
-    thread, or if the program has its own signal handler, nothing is changed.
-
-    >>> with DeferredInterrupt() as interrupt:
-    ...     interrupt.check()
-    """
-
-    def __init__(self) -> None:
-        self._requested = False
-        self._previous: Any = None
-
-    def __enter__(self) -> DeferredInterrupt:
-        handler = signal.getsignal(signal.SIGINT)
-        raises = handler is signal.default_int_handler or isinstance(handler, AfterImports)
-        if raises and threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, self._handle)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
-        if self._requested:
-            raise KeyboardInterrupt
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._requested:
-            raise KeyboardInterrupt
-        self._requested = True
 
 
 @contextmanager
@@ -130,15 +91,14 @@ class CompileClock:
     >>> stopped = compiling.now()
     >>> compiling.now() == stopped
     True
-    >>> _ = compiling.go_on()
+    >>> compiling.go_on()
     >>> before <= stopped <= compiling.now()
     True
     """
 
     def __init__(self) -> None:
-        self._lock, self._compiled, self._stopped_at = Lock(), 0.0, None
-
-    _stopped_at: float | None
+        self._lock, self._compiled = Lock(), 0.0
+        self._stopped_at: float | None = None
 
     def stop(self) -> None:
         """Something begins to be compiled."""
@@ -146,13 +106,12 @@ class CompileClock:
             if self._stopped_at is None:
                 self._stopped_at = perf_counter()
 
-    def go_on(self) -> float:
-        """Compiling has ended; return the seconds that it took."""
+    def go_on(self) -> None:
+        """Compiling has ended."""
         with self._lock:
-            began, self._stopped_at = self._stopped_at, None
-            seconds = 0.0 if began is None else perf_counter() - began
-            self._compiled += seconds
-            return seconds
+            if self._stopped_at is not None:
+                self._compiled += perf_counter() - self._stopped_at
+            self._stopped_at = None
 
     def now(self) -> float:
         """Return the seconds since some moment, without the time of compiling."""
@@ -165,10 +124,5 @@ compile_clock = CompileClock()
 """That of this process; :mod:`swiftem.kernels.compile` stops it."""
 
 
-def clock() -> float:
-    """As :func:`time.perf_counter`, without the seconds in which kernels were compiled.
-
-    >>> clock() <= clock()
-    True
-    """
-    return compile_clock.now()
+clock = compile_clock.now
+"""As :func:`time.perf_counter`, without the seconds in which kernels were compiled."""

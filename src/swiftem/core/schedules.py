@@ -22,6 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from swiftem.core.checks import check_int, check_real, shown
+from swiftem.core.types import Array
 
 __all__ = [
     "Schedule",
@@ -296,12 +297,28 @@ def resolve(step_size: StepSize, n: int, batch_size: int) -> Schedule:
     callable
         Maps k = 1, 2, ... to a step in (0, 1].
     """
-    check_step_size(step_size)
     if isinstance(step_size, SizedSchedule):
         return step_size.resolve(n, batch_size)
-    if callable(step_size):
-        return step_size
-    return constant(float(step_size))
+    return step_size if callable(step_size) else constant(check_step(step_size))
+
+
+def step_sizes(gamma: Schedule, start: int, stop: int) -> Array:
+    """Return γ_(start+1), ..., γ_stop, validated: the steps of iterations ``start`` to ``stop`` − 1.
+
+    >>> step_sizes(inverse(3, 10), 0, 3)
+    array([0.27272727, 0.25      , 0.23076923])
+    """
+    k = np.arange(start + 1, stop + 1)
+    if isinstance(gamma, constant):
+        return np.full(len(k), gamma.g)
+    if isinstance(gamma, inverse | power):
+        steps = np.asarray(gamma(k.astype(np.float64)))
+    else:
+        steps = np.array([check_step(gamma(int(number)), int(number)) for number in k])
+    bad = np.flatnonzero(~((steps > 0) & (steps <= 1)))
+    if len(bad):
+        check_step(float(steps[bad[0]]), int(k[bad[0]]))
+    return steps
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,13 @@ import numpy as np
 from swiftem.core.types import Tree
 
 MODULES = {
-    "core.averaging": "Averages",
+    "core.algorithm": "Averages Iterate State",
     "core.method": "AnchorState MemoryState NoState",
-    "core.result": "Iterate State",
     "estimators.mixture.initial": "Start",
     "estimators.mixture.look": "Run",
     "estimators.regression.newton_em": "Regressions",
     "estimators.watch": "Moment",
-    "methods.accelerated": "AcceleratedState",
-    "methods.acceleration": "SquaremState",
-    "methods.anderson": "AndersonState",
+    "methods.accelerated": "AcceleratedState AndersonState SquaremState",
     "methods.opt_fiem": "OptFIEMState",
     "mixture.compute.one_sample": "Far",
     "mixture.model": "MixtureTheta",
@@ -43,10 +40,6 @@ Order = Literal["C", "F"]
 """Memory order of an array."""
 PLAIN = (bool, int, float, str, type(None))
 DIGEST_SIZE = 32
-
-
-class UnknownTypeError(ValueError):
-    """A type in a file that is neither registered nor in an imported module."""
 
 
 def write_tree(
@@ -113,7 +106,9 @@ def read_tree(
     Raises
     ------
     ValueError
-        If the bytes are not from :func:`write_tree`, have another format, or name an unknown type.
+        If the bytes are not from :func:`write_tree`, or have another format.
+    ImportError
+        If a type in it is neither registered nor in an imported module.
     """
     begin = stream.tell()
     size = stream.seek(0, os.SEEK_END) - begin
@@ -133,7 +128,7 @@ def read_tree(
         if stream.read(DIGEST_SIZE) != hashed.digest():
             raise ValueError("its hash is wrong")
         return _from_json(found["content"], arrays), hashed.digest()
-    except (ValueError, OSError, MemoryError):
+    except (ValueError, ImportError, OSError, MemoryError):
         raise
     except Exception as error:  # bytes of another origin may make the reader fail in any way
         raise ValueError(f"it cannot be read ({type(error).__name__})") from None
@@ -195,7 +190,7 @@ def _from_json(found: Any, arrays: list[np.ndarray]) -> Any:
         name = found["type"]
         kind = find_type(name)
         if kind is None:
-            raise UnknownTypeError(f"it has a {str(name)[:100]!r}, which no imported module defines")
+            raise ImportError(f"it has a {str(name)[:100]!r}, which no imported module defines")
         if _fields(kind, name) != tuple(found["fields"]):
             raise ValueError(f"{name!r} in it has other fields now")
         return kind(*(_from_json(part, arrays) for part in found["fields"].values()))

@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from swiftem.core.checkpoint import RunCheckpoint
-from swiftem.core.checkpoint_folder import Allocate, Resume, Saved, Store
+from swiftem.core.checkpoint import Allocate, Resume, RunCheckpoint, Saved, Store
 from swiftem.core.describe import describe, digest
 from swiftem.estimators.watch import NoStart
 from swiftem.methods import Method
@@ -68,15 +67,18 @@ class StartCheckpoint(NoStart):
 
     def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> RunCheckpoint | None:
         """Return the checkpoints of a run; the first run after a restart resumes from them."""
-        saved, self._saved = self._saved, None
         return RunCheckpoint(
             self._store,
             (self._every or 1) * method.epoch(n),
             is_exact=self._every is not None,
-            saved=saved,
+            read=self._take_saved,
             extra=place,
             closes=False,
         )
+
+    def _take_saved(self) -> Saved | None:
+        saved, self._saved = self._saved, None  # a memory is large: from now on only the run holds it
+        return saved
 
     def __exit__(self, *_: object) -> None:
         """Release the folder."""
@@ -132,24 +134,20 @@ class FitCheckpoint:
     def __init__(self, estimator: Any, data: Data, started_from: Any = None) -> None:
         self._every: int | None = estimator.checkpoint_every
         parameters = estimator.get_params(deep=False)
-        seed = parameters["random_state"]
-        is_number = isinstance(seed, Integral)
         identity = {
             "kind": f"fit of {type(estimator).__name__}",
             "data": data.fingerprint(),
             **{name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE},
-            "random_state": describe(seed),
             "start": digest(started_from),
         }
+        if isinstance(parameters["random_state"], Integral):
+            # A generator has advanced since then: the folder has the draws from it.
+            identity["random_state"] = describe(parameters["random_state"])
         self.folder = Path(os.fspath(estimator.checkpoint))
         if getattr(estimator, "_is_clone", False):
-            named = {name: part for name, part in identity.items() if is_number or name != "random_state"}
-            self.folder /= f"clone-{digest(json.dumps(named, sort_keys=True))}"
+            self.folder /= f"clone-{digest(json.dumps(identity, sort_keys=True))}"
         resume: Resume = estimator.resume
-        # A generator has advanced since then: the folder has the draws from it.
-        self._store = Store(
-            self.folder, identity, resume, not_compared=() if is_number else ("random_state",)
-        )
+        self._store = Store(self.folder, identity, resume)
         self._whose = ""
         self.allocate: Allocate = np.empty
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.budget import read_memory_limit
+from swiftem.core.problem import read_memory_limit
 from swiftem.core.schedules import check_step
 from swiftem.estimators.watch import History, Moment
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from swiftem.core.checkpoint import RunCheckpoint
-from swiftem.core.process import DeferredInterrupt
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method

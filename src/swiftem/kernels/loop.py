@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from swiftem.core.algorithm import Current, Task, step_sizes
+from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
-from swiftem.core.process import clock
+from swiftem.core.schedules import step_sizes
 from swiftem.core.types import Array, Theta
 from swiftem.data.samples import Drawn, Samples, samples_of
 
@@ -92,11 +93,11 @@ class CompiledLoop(ABC):
         try:
             while now.k < stop:
                 self.task.interrupt.check()
-                begin, first = clock(), now.k
+                begin, first = perf_counter(), now.k
                 now.k = self.stretch(now, min(stop, now.k + self._length))
                 now.evaluations = self.task.compute.evaluations
                 # A stretch may have waited for others, so that the next one is at least half as long.
-                wanted = int((now.k - first) * self.SECONDS / max(clock() - begin, 1e-6))
+                wanted = int((now.k - first) * self.SECONDS / max(perf_counter() - begin, 1e-6))
                 self._length = min(max(wanted, self._length // 2, 1), 4 * self._length, self.MOST)
         finally:
             self.store(now)

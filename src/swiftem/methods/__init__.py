@@ -4,9 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from swiftem.core.method import EStep, Method, Update
-from swiftem.methods.accelerated import Accelerated
-from swiftem.methods.acceleration import Squarem
-from swiftem.methods.anderson import Anderson
+from swiftem.methods.accelerated import Accelerated, Anderson, Squarem
 from swiftem.methods.averaged import Averaged
 from swiftem.methods.em import EM
 from swiftem.methods.fast_incremental_em import FastIncrementalEM

@@ -129,12 +129,6 @@ class BoundComponents(BoundModel):
         """R, the length of a posterior row; its first M numbers are responsibilities."""
         return self.n_components
 
-    def check_device(self) -> None:
-        """Raise ValueError if there are no E-steps on a device other than the CPU."""
-        from swiftem.mixture.compute.torch import check_on_device
-
-        check_on_device(self)
-
     def compute(self, source: Source, placement: Placement) -> Compute:
         """Return the E-steps in the first technology that can be used."""
         return choose(self.technologies, self, source, placement)

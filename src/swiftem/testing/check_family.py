@@ -11,8 +11,7 @@ from swiftem.data.as_source import as_source
 from swiftem.methods import EM
 from swiftem.mixture.families import Family, Params
 from swiftem.mixture.model import MixtureModel
-from swiftem.testing.check_model import check_model
-from swiftem.testing.compare import assert_pickles, require
+from swiftem.testing.check_model import assert_pickles, check_model, require
 
 __all__ = ["check_family"]
 

@@ -9,7 +9,7 @@ from swiftem.core.draws import read_seed, seeded_draws
 from swiftem.core.method import Method, declared
 from swiftem.data.documents.tokens import TokenSource
 from swiftem.models import GaussianMixtureModel, PLSAModel
-from swiftem.testing.compare import Case, assert_pickles, assert_same_path, flatten, freeze, require
+from swiftem.testing.check_model import Case, assert_pickles, assert_same_path, flatten, freeze, require
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -95,12 +95,13 @@ def check_one_step(method: Method, case: Case) -> None:
     state = method.init(theta, freeze(s), memory if method.remembers else None)
     update, kind = declared(method), type(state)
     named = () if update is None else FIELDS[update.reference]
-    require(
-        set(named) <= set(getattr(state, "_fields", named)),
-        f"the state must have the fields of the update, {', '.join(named)}, got {kind.__name__}.",
-    )
+    named = ("memory",) if method.remembers and not named else named
     is_named_tuple = isinstance(state, tuple) and hasattr(state, "_fields")
     require(is_named_tuple, f"the state must be a NamedTuple, got {kind.__name__}.")
+    require(
+        set(named) <= set(kind._fields),
+        f"the state must have the fields {', '.join(named)}, got {kind.__name__}.",
+    )
     draws = seeded_draws(read_seed(0), case.source.n, method.batch_size, method.orders)
     for k in range(3):
         returned = method.proxy(k, theta, freeze(draws.at(k)), state, e_step)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from swiftem.core.source import Batch, Source
 from swiftem.data.stored import StoredSource
-from swiftem.testing.compare import require
+from swiftem.testing.check_model import require
 
 __all__ = ["check_source"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.core.checks import torch_of
-from swiftem.core.process import DeferredInterrupt
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.accelerated import Remaining

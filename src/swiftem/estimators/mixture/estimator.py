@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem.core.budget import Budget, read_memory_limit
 from swiftem.core.checks import check_real
 from swiftem.core.compute import Placement
 from swiftem.core.messages import warn
-from swiftem.core.problem import Problem, check_access
+from swiftem.core.problem import Budget, Problem, check_access, read_memory_limit
 from swiftem.core.schedules import Schedule, resolve
 from swiftem.core.types import Theta
 from swiftem.data.array import ArraySource

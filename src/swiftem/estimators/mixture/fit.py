@@ -10,10 +10,11 @@ from typing import Any, cast
 import numpy as np
 
 from swiftem._run import run_problem
+from swiftem.core.algorithm import Iterate
 from swiftem.core.draws import Seed
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem, certify
-from swiftem.core.process import DeferredInterrupt, clock
-from swiftem.core.result import Iterate
+from swiftem.core.process import clock
 from swiftem.core.schedules import resolve
 from swiftem.core.types import Array, Theta
 from swiftem.estimators.mixture.base import rows_of

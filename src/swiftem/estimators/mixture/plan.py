@@ -30,8 +30,7 @@ from typing import Any
 from swiftem.core.checks import shown
 from swiftem.core.schedules import StepSize, power
 from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM, has_field, make_method
-from swiftem.methods.accelerated import ACCELERATIONS
-from swiftem.methods.acceleration import Acceleration
+from swiftem.methods.accelerated import ACCELERATIONS, Acceleration
 
 __all__ = ["METHOD_NAMES", "MOST_PASSES", "SMALL", "Plan", "iterations_in", "kernels_for", "make_plan"]
 

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.budget import read_memory_limit
 from swiftem.core.checks import check_not_lazy, in_numpy, is_tensor
 from swiftem.core.compute import Compute, Evaluation, Placement
-from swiftem.core.problem import Problem
+from swiftem.core.problem import Problem, read_memory_limit
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned, kernels_of, like

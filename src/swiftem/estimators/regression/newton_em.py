@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem.core.checkpoint import check_form
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.messages import warn
-from swiftem.core.process import DeferredInterrupt, clock
+from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.estimators.fit_checkpoint import FitCheckpoint
 from swiftem.estimators.regression.responses import Observed

@@ -9,12 +9,12 @@ from math import inf
 from typing import Any
 
 from swiftem._run import run_problem
-from swiftem.core.budget import Budget
+from swiftem.core.algorithm import Iterate
 from swiftem.core.checkpoint import check_form
 from swiftem.core.files import row_blocks
-from swiftem.core.problem import NO_LIMIT, Problem
-from swiftem.core.process import DeferredInterrupt, clock
-from swiftem.core.result import Iterate
+from swiftem.core.loop import DeferredInterrupt
+from swiftem.core.problem import NO_LIMIT, Budget, Problem
+from swiftem.core.process import clock
 from swiftem.core.schedules import resolve
 from swiftem.core.types import Array, Theta
 from swiftem.data.documents.tokens import CountSource

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.budget import BASE, MemoryLimitError, read_memory_limit
-from swiftem.core.checks import check_int, check_not_lazy, check_real, in_numpy, is_tensor
+from swiftem.core.checks import MemoryLimitError, check_int, check_not_lazy, check_real, in_numpy, is_tensor
 from swiftem.core.files import in_words, scratch_array
+from swiftem.core.problem import BASE, read_memory_limit
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents

@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem.core.budget import Budget, read_memory_limit
 from swiftem.core.checkpoint import check_form
 from swiftem.core.checks import check_real
 from swiftem.core.files import row_blocks
 from swiftem.core.messages import warn
-from swiftem.core.problem import relative_change
+from swiftem.core.problem import Budget, read_memory_limit, relative_change
 from swiftem.core.types import Array
 from swiftem.estimators.fit_checkpoint import CheckpointedClones, FitCheckpoint
 from swiftem.estimators.mixture.plan import MOST_PASSES

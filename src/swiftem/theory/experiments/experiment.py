@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from swiftem.core.result import Result
+from swiftem.core.algorithm import Result
 
 __all__ = ["Experiment", "Progress", "Tally", "collect", "complete", "no_progress"]
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem._run import run
+from swiftem.core.algorithm import Iterate
 from swiftem.core.checks import check_choice, check_int, check_real
-from swiftem.core.result import Iterate
 from swiftem.core.schedules import sample_size
 from swiftem.core.types import Array, Index
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, VarianceReducedEM

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem._run import run
-from swiftem.core.result import Iterate
+from swiftem.core.algorithm import Iterate
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.methods import EM, FastIncrementalEM

@@ -10,7 +10,7 @@ import numpy as np
 
 from swiftem import theory
 from swiftem._run import objective, run
-from swiftem.core.result import Result
+from swiftem.core.algorithm import Result
 from swiftem.core.schedules import resolve
 from swiftem.core.types import Array
 from swiftem.methods import METHODS, Method

@@ -7,9 +7,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from swiftem._run import run
+from swiftem.core.algorithm import Iterate
 from swiftem.core.draws import Seed
 from swiftem.core.model import Model
-from swiftem.core.result import Iterate
 from swiftem.core.types import Theta
 from swiftem.methods import Method
 from swiftem.theory.experiments.experiment import complete

@@ -1,6 +1,6 @@
 """em with larger steps, in fits and for their starts, and the gain that remains, which ends a fit.
 
-See :mod:`swiftem.methods.acceleration` for the steps.
+See :mod:`swiftem.methods.accelerated` for the steps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from swiftem.core.checkpoint import check_form
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Theta
 from swiftem.estimators.mixture.optima.spurious import find_spurious
-from swiftem.methods.acceleration import Acceleration, Space, Squarem
-from swiftem.methods.anderson import Anderson
+from swiftem.methods.accelerated import Acceleration, Anderson, Space, Squarem
 
 __all__ = ["MULTIPLE", "NEGLIGIBLE", "Leaps", "Remaining", "accelerated", "beyond_plateau"]
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem
-from swiftem.core.process import DeferredInterrupt
 from swiftem.core.types import Array, Index
 from swiftem.estimators.mixture.initial import Start, StartInterrupted, make_start
 from swiftem.estimators.mixture.optima.kinds import SHORT, of_labels, run_k_means, scaled_rows

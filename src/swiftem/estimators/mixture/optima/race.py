@@ -40,8 +40,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem
-from swiftem.core.process import DeferredInterrupt
 from swiftem.core.types import Theta
 from swiftem.estimators.mixture.initial import Start, StartInterrupted, make_start
 from swiftem.estimators.mixture.optima.accelerated import accelerated

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import in_order
-from swiftem.methods.acceleration import FACTOR, FIRST, SLACK
+from swiftem.methods.accelerated import FACTOR, FIRST, SLACK
 from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, squared_reach
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.theta import GaussianStatistics, GaussianTheta

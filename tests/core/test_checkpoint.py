@@ -14,7 +14,7 @@ from helpers import assert_same_result, make_method
 
 import swiftem
 from swiftem import methods, schedules
-from swiftem.core.checkpoint_folder import FORMAT, read_state
+from swiftem.core.checkpoint import FORMAT, read_state
 from swiftem.core.state_file import write_tree
 
 N_ITER = 48
