@@ -27,10 +27,10 @@ MODULES = {
     "methods.acceleration": "SquaremState",
     "methods.anderson": "AndersonState",
     "methods.opt_fiem": "OptFIEMState",
+    "mixture.components": "MixtureStatistics",
     "mixture.compute.one_sample": "Far",
+    "mixture.covariance": "GaussianMixtureTheta GaussianTheta GaussianStatistics ObservedStatistics",
     "mixture.model": "MixtureTheta",
-    "mixture.theta": "GaussianMixtureTheta GaussianTheta GaussianStatistics MixtureStatistics "
-    "ObservedStatistics",
     "topics.compute.documents": "DocumentSnapshot Running",
     "topics.compute.tokens": "Before TokensSnapshot",
     "topics.documents": "DocumentTheta",

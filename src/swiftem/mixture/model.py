@@ -24,22 +24,24 @@ from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Rows, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
-from swiftem.mixture.components import BoundComponents, Coefficients
-from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
-from swiftem.mixture.compute.numpy import softmax
-from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
-from swiftem.mixture.families.observed import complete, observed, widened
-from swiftem.mixture.rows import (
+from swiftem.mixture.components import (
+    BLOCK,
+    BoundComponents,
+    Coefficients,
+    MixtureStatistics,
     check_rows,
+    check_seen,
     check_units,
     columns_of,
     different_rows,
     may_have_missing,
-    moments_of,
     two_dimensional,
     width_of,
 )
-from swiftem.mixture.theta import MixtureStatistics
+from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
+from swiftem.mixture.compute.numpy import softmax
+from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
+from swiftem.mixture.families.observed import complete, observed, widened
 
 __all__ = ["BoundMixture", "CodeCoefficients", "MixtureModel", "MixtureTheta"]
 
@@ -420,6 +422,38 @@ def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> 
         else as_floats(f"{prefix}{name}", params[name], shape=shape).copy()
         for name, shape in shapes.items()
     }
+
+
+def moments_of(family: Family, source: Source, *, is_part: bool = False) -> tuple[Array, Array]:
+    """Return mean and root mean square of the features, (p,) each; a stored source caches them.
+
+    Rows are checked, and that each column has an observed cell, unless they are a part of the rows. Features
+    of further channels are multiplied by the factors of the prior's rows.
+    """
+    known: list[tuple[Family, Array, Array]] = source.facts.setdefault("features", [])
+    for other, mean, spread in known:
+        if other == family:
+            return mean.copy(), spread.copy()
+    total, squares, levels = np.zeros(1), np.zeros(1), np.zeros(family.n_codes)
+    seen = np.zeros(1, dtype=bool)
+    for batch in source.blocks(BLOCK):
+        y = two_dimensional(batch.y)
+        if source.allow_missing:
+            seen = seen | ~np.isnan(y).all(axis=0)
+        features = family.checked(y, int(batch.index[0])).astype(np.float64)
+        total = total + batch.weight @ features
+        squares = squares + batch.weight @ (features * features)
+        if len(levels):
+            codes = family.codes(y)
+            weight = np.repeat(batch.weight, codes.shape[1])
+            levels += np.bincount(codes.ravel(), weight, minlength=len(levels))
+    if source.allow_missing and not is_part:
+        check_seen(seen)
+    factors = np.repeat([1.0, *family.channels], family.widths(y.shape[1]))
+    mean = np.concatenate([total * factors, levels]) / source.total_weight
+    spread = np.sqrt(np.concatenate([squares, levels]) / source.total_weight)
+    known.append((family, mean, spread))
+    return mean.copy(), spread.copy()
 
 
 def _mean_features(family: Family, unit: ArraySource) -> Array:

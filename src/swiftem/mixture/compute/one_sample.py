@@ -22,9 +22,9 @@ from swiftem.data.parts import NONE, read_only
 from swiftem.data.samples import Drawn, samples_of
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
+from swiftem.mixture.components import MixtureStatistics as Stats
+from swiftem.mixture.covariance import GaussianMixtureTheta as UnitTheta
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.theta import GaussianMixtureTheta as UnitTheta
-from swiftem.mixture.theta import MixtureStatistics as Stats
 
 __all__ = ["Far", "OneSampleLoop"]
 
