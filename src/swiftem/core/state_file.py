@@ -29,7 +29,7 @@ MODULES = {
     "methods.opt_fiem": "OptFIEMState",
     "mixture.components": "MixtureStatistics",
     "mixture.compute.one_sample": "Far",
-    "mixture.covariance": "GaussianMixtureTheta GaussianTheta GaussianStatistics ObservedStatistics",
+    "mixture.covariance": "GaussianMixtureTheta GaussianTheta GaussianStatistics",
     "mixture.model": "MixtureTheta",
     "topics.compute.documents": "DocumentSnapshot Running",
     "topics.compute.tokens": "Before TokensSnapshot",

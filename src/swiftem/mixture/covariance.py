@@ -67,7 +67,6 @@ __all__ = [
     "GaussianMixtureTheta",
     "GaussianStatistics",
     "GaussianTheta",
-    "ObservedStatistics",
     "from_vech",
 ]
 
@@ -118,34 +117,21 @@ class GaussianStatistics(NamedTuple):
     squares : ndarray
         "full": (M, d(d+1)/2), of r_m·vech(yyᵀ), lower triangle row by row; "tied": (d(d+1)/2,), the same
         summed over m; "diag": (M, d), of r_m·y²; "spherical": (M,), of r_m·‖y‖².
+    masses : ndarray, shape (M, d), or None
+        For "diag" and "spherical" if cells are missing: means of r_m·o, where o is 1 for an observed cell,
+        else 0. ``sums`` are then of r_m·o·y, and ``squares`` (M, d) of r_m·o·y².
     """
 
     weights: Array
     sums: Array
     squares: Array
-
-
-class ObservedStatistics(NamedTuple):
-    """Statistics of rows with missing cells, means over samples; o is 1 for an observed cell, else 0.
-
-    Attributes
-    ----------
-    weights : ndarray, shape (M,)
-        Means of r_m.
-    sums, squares, masses : ndarray, shape (M, d)
-        Means of r_m·o·y, r_m·o·y² and r_m·o.
-    """
-
-    weights: Array
-    sums: Array
-    squares: Array
-    masses: Array
+    masses: Array | None = None
 
 
 class Covariance:
     r"""A kind of covariance, without a state: this one is "full", a matrix for each component.
 
-    The other kinds derive from it, and say what is different; :data:`COVARIANCES` lists them.
+    The other kinds derive from it, and say what is different; :data:`KINDS` lists them.
 
     T(y) = [1, y, vech(yyᵀ)]. With :math:`P_m = \Sigma_m^{-1}`, φ has :math:`P_m \mu_m` for y, and for the
     products :math:`-\frac12 P_{ii}` and, as each pair occurs once, :math:`-P_{ij}`; the constant is
@@ -157,8 +143,15 @@ class Covariance:
 
     Parameters
     ----------
+    has_holes : bool
+        Whether rows have missing cells.
+
+    Attributes
+    ----------
     completes : bool
-        Whether E-steps complete rows with missing cells, whose statistics depend on θ.
+        Whether E-steps complete rows: with matrices, if cells are missing. The statistics then depend on θ.
+    has_masses : bool
+        Whether statistics have the masses of observed cells: without matrices, if cells are missing.
     """
 
     name: ClassVar[str] = "full"
@@ -172,11 +165,10 @@ class Covariance:
     """Whether one covariance, with one sum of products, is estimated for all components."""
     omits_square: ClassVar[bool] = False
     """Whether φ omits −½‖Uᵀy‖², which is common to all components."""
-    has_masses: ClassVar[bool] = False
-    """Whether the statistics have the masses of observed cells (M, d): some cells are missing."""
 
-    def __init__(self, completes: bool = False) -> None:
-        self.completes = completes
+    def __init__(self, has_holes: bool = False) -> None:
+        self.completes = has_holes and self.has_matrices
+        self.has_masses = has_holes and not self.has_matrices
 
     def shape(self, n_components: int, d: int) -> tuple[int, ...]:
         """Return the shape of the covariances: (M, d, d), or (d, d) if the matrix is shared."""
@@ -318,7 +310,7 @@ class Covariance:
 
     def least_count(self, s: Any) -> Array:
         """Return the smallest count (M,) that a parameter of each component is estimated from."""
-        return np.asarray(s.weights)
+        return np.asarray(s.masses.min(axis=1) if self.has_masses else s.weights)
 
     def moments(
         self, s: GaussianStatistics, prior: BoundPrior, reg_covar: float
@@ -426,8 +418,34 @@ class Diag(Covariance):
         return rows.T @ (z * z)
 
     def n_features(self, d: int) -> int:
-        """Return 2d."""
-        return 2 * d
+        """Return 2d, or 3d with the masses."""
+        return 3 * d if self.has_masses else 2 * d
+
+    def features(self, z: Array) -> Array:
+        """Return the rows; if cells are missing, o·z, o·z² and o, (b, 3d)."""
+        if not self.has_masses:
+            return z
+        seen = ~np.isnan(z)
+        cells = np.where(seen, z, 0.0)
+        return np.concatenate([cells, cells * cells, seen], axis=1)
+
+    def statistics(self, z: Array, rows: Array, weight: Array) -> Array:
+        """Return the weighted sums of r, r·y and the squares, or of r and r ⊗ features, flat."""
+        if not self.has_masses:
+            return super().statistics(z, rows, weight)
+        weighted = rows * weight[:, None]
+        return np.concatenate([weighted.sum(axis=0), (weighted.T @ self.features(z)).ravel()])
+
+    def size(self, n_components: int, d: int) -> int:
+        """Return the length of the statistics."""
+        return n_components * (1 + 3 * d) if self.has_masses else super().size(n_components, d)
+
+    def split(self, s: Array, n_components: int, d: int) -> Any:
+        """Return named views of flat statistics."""
+        if not self.has_masses:
+            return super().split(s, n_components, d)
+        parts = s[n_components:].reshape(n_components, 3, d)
+        return GaussianStatistics(s[:n_components], parts[:, 0], parts[:, 1], parts[:, 2])
 
     def write_squares(self, samples: Array, out: Array) -> None:
         """Write the squares."""
@@ -436,6 +454,19 @@ class Diag(Covariance):
     def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
         """Return ν − d + 3, and 1 for the means: for each feature."""
         return nu - d + 3 + on_means
+
+    def moments(self, s: Any, prior: BoundPrior, reg_covar: float) -> tuple[Array, Array, Array]:
+        """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
+        if not self.has_masses:
+            return super().moments(s, prior, reg_covar)
+        counts = s.masses + prior.mean_precision
+        means = (s.sums + prior.mean_precision * prior.mean) / counts
+        scatter = s.squares - counts * means * means
+        scatter += prior.scale + prior.mean_precision * prior.mean**2
+        below, squares = s.masses + prior.degrees, np.abs(s.squares)
+        if self.name == "spherical":  # one variance for all columns
+            scatter, below, squares = (part.sum(axis=1) for part in (scatter, below, squares))
+        return means, scatter / below + reg_covar, ROUNDING * squares / below
 
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
@@ -460,6 +491,17 @@ class Diag(Covariance):
         squares = (precision * means * means).sum(axis=1)
         return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), factors
 
+    def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
+        """Return φ(θ), of T(y) or of the features if cells are missing."""
+        if not self.has_masses:
+            return super().coefficients(weights, means, factors)
+        scales = np.broadcast_to(self.stacked(factors), means.shape)
+        precision = scales * scales
+        own = np.log(scales) - 0.5 * (precision * means * means + np.log(2.0 * np.pi))
+        phi = np.concatenate([precision * means, -0.5 * precision, own], axis=1)
+        with np.errstate(divide="ignore"):
+            return Coefficients.linear(phi, np.log(weights))
+
     def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_mj of (Ψ_jj + κ (μ − m₀)²) / σ²."""
         return float((factors * factors * (prior.scale + prior.mean_precision * away**2)).sum())
@@ -478,7 +520,10 @@ class Diag(Covariance):
 
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
         """Return the deviations of the columns, and one over their squares."""
-        deviations = deviations_of(s.squares.sum(axis=0))
+        total = s.squares.sum(axis=0)
+        if s.masses is not None:
+            total = total / np.maximum(s.masses.sum(axis=0), LEAST_VARIANCE)
+        deviations = deviations_of(total)
         return deviations, 1.0 / deviations**2
 
 
@@ -507,8 +552,8 @@ class Spherical(Diag):
         return np.asarray(rows.T @ (z * z).sum(axis=1))
 
     def n_features(self, d: int) -> int:
-        """Return d + 1."""
-        return d + 1
+        """Return d + 1, or 3d with the masses."""
+        return 3 * d if self.has_masses else d + 1
 
     def write_squares(self, samples: Array, out: Array) -> None:
         """Write the sum of squares."""
@@ -544,7 +589,9 @@ class Spherical(Diag):
         return np.full(n_components, variances.mean())
 
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
-        """Return one deviation for all columns, and one over its square."""
+        """Return one deviation for all columns, and one over its square; as for "diag" with masses."""
+        if s.masses is not None:
+            return super().unit_factors(s)
         d = s.sums.shape[1]
         deviations = deviations_of(np.full(d, s.squares.sum() / d))
         return deviations, np.full(len(s.squares), 1.0 / deviations[0] ** 2)
@@ -612,76 +659,13 @@ class Unit(Spherical):
         return MixtureStatistics(s[:n_components], s[n_components:].reshape(n_components, d))
 
 
-class ObservedDiag(Diag):
-    """Kind "diag" of rows with missing cells: statistics have the masses of observed cells."""
-
-    has_masses = True
-
-    def n_features(self, d: int) -> int:
-        """Return 3d."""
-        return 3 * d
-
-    def features(self, z: Array) -> Array:
-        """Return o·z, o·z² and o, (b, 3d), of centred rows in which NaN is missing."""
-        seen = ~np.isnan(z)
-        cells = np.where(seen, z, 0.0)
-        return np.concatenate([cells, cells * cells, seen], axis=1)
-
-    def statistics(self, z: Array, rows: Array, weight: Array) -> Array:
-        """Return the weighted sums of r and r ⊗ features, flat."""
-        weighted = rows * weight[:, None]
-        return np.concatenate([weighted.sum(axis=0), (weighted.T @ self.features(z)).ravel()])
-
-    def size(self, n_components: int, d: int) -> int:
-        """Return the length of the statistics."""
-        return n_components * (1 + 3 * d)
-
-    def split(self, s: Array, n_components: int, d: int) -> ObservedStatistics:
-        """Return named views of flat statistics."""
-        parts = s[n_components:].reshape(n_components, 3, d)
-        return ObservedStatistics(s[:n_components], parts[:, 0], parts[:, 1], parts[:, 2])
-
-    def widened(self, s: GaussianStatistics) -> Array:
-        """Return statistics of complete rows as those of this kind, flat."""
-        d = s.sums.shape[1]
-        # Of "spherical", only the sum over the columns matters.
-        squares = s.squares if s.squares.ndim > 1 else np.repeat(s.squares[:, None] / d, d, axis=1)
-        masses = np.repeat(s.weights[:, None], d, axis=1)
-        return np.concatenate([s.weights, np.hstack([s.sums, squares, masses]).ravel()])
-
-    def least_count(self, s: ObservedStatistics) -> Array:
-        """Return the smallest mass of a column (M,)."""
-        return np.asarray(s.masses.min(axis=1))
-
-    def moments(self, s: Any, prior: BoundPrior, reg_covar: float) -> tuple[Array, Array, Array]:
-        """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
-        counts = s.masses + prior.mean_precision
-        means = (s.sums + prior.mean_precision * prior.mean) / counts
-        scatter = s.squares - counts * means * means
-        scatter += prior.scale + prior.mean_precision * prior.mean**2
-        below, squares = s.masses + prior.degrees, np.abs(s.squares)
-        if self.name == "spherical":  # one variance for all columns
-            scatter, below, squares = (part.sum(axis=1) for part in (scatter, below, squares))
-        return means, scatter / below + reg_covar, ROUNDING * squares / below
-
-    def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
-        """Return φ(θ) of the features."""
-        scales = np.broadcast_to(self.stacked(factors), means.shape)
-        precision = scales * scales
-        own = np.log(scales) - 0.5 * (precision * means * means + np.log(2.0 * np.pi))
-        phi = np.concatenate([precision * means, -0.5 * precision, own], axis=1)
-        with np.errstate(divide="ignore"):
-            return Coefficients.linear(phi, np.log(weights))
-
-    def unit_factors(self, s: Any) -> tuple[Array, Array]:
-        """Return the deviations of the observed cells, and one over their squares."""
-        masses = np.maximum(s.masses.sum(axis=0), LEAST_VARIANCE)
-        deviations = deviations_of(s.squares.sum(axis=0) / masses)
-        return deviations, 1.0 / deviations**2
-
-
-class ObservedSpherical(ObservedDiag, Spherical):
-    """Kind "spherical" of rows with missing cells."""
+def widened(s: GaussianStatistics) -> Array:
+    """Return statistics of complete rows of "diag" or "spherical", flat in the form with masses."""
+    d = s.sums.shape[1]
+    # Of "spherical", only the sum over the columns matters.
+    squares = s.squares if s.squares.ndim > 1 else np.repeat(s.squares[:, None] / d, d, axis=1)
+    masses = np.repeat(s.weights[:, None], d, axis=1)
+    return np.concatenate([s.weights, np.hstack([s.sums, squares, masses]).ravel()])
 
 
 def deviations_of(variances: Array) -> Array:
@@ -718,18 +702,19 @@ def is_positive(variances: Array, floor: Array | float) -> bool:
     return bool((variances > np.maximum(floor, 0.0)).all() and np.isfinite(variances).all())
 
 
-COVARIANCES: dict[str, Covariance] = {
-    kind.name: kind for kind in (Unit(), Covariance(), Tied(), Diag(), Spherical())
-}
+KINDS: tuple[type[Covariance], ...] = (Unit, Covariance, Tied, Diag, Spherical)
+"""The classes of all kinds."""
+
+COVARIANCES = {kind.name: kind() for kind in KINDS}
 """The kinds by name."""
 
-OBSERVED: dict[str, Covariance] = {
-    kind.name: kind for kind in (Covariance(True), Tied(True), ObservedDiag(), ObservedSpherical())
-}
+OBSERVED = {kind.name: kind(has_holes=kind.is_estimated) for kind in KINDS}
 """The kinds by name, for rows with missing cells."""
 
 ESTIMATED = tuple(name for name, kind in COVARIANCES.items() if kind.is_estimated)
 """Names of the kinds whose covariances are estimated: those that estimators offer."""
 
-FULL, TIED, DIAG, SPHERICAL, UNIT = (kind.code for kind in (Covariance, Tied, Diag, Spherical, Unit))
+FULL, TIED, DIAG, SPHERICAL, UNIT = (
+    COVARIANCES[name].code for name in ("full", "tied", "diag", "spherical", "unit")
+)
 """Their codes, for compiled code and devices."""

@@ -45,7 +45,7 @@ from swiftem.mixture.components import (
 from swiftem.mixture.compute import COMPLETED, LINEAR
 from swiftem.mixture.compute.conditionals import completed, log_densities
 from swiftem.mixture.compute.numpy import log_joint, softmax
-from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, ObservedDiag
+from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
 __all__ = ["BoundGaussians", "GaussianMixtureModel"]
@@ -175,9 +175,8 @@ class GaussianMixtureModel(Model):
 
     def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
         """Return statistics and centre of complete rows in the form of this model, which has holes."""
-        if isinstance(self.kind, ObservedDiag) and len(s):
-            parts = COVARIANCES[self.covariance].split(s, self.n_components, len(centre))
-            s = self.kind.widened(parts)
+        if self.kind.has_masses and len(s):
+            s = widened(COVARIANCES[self.covariance].split(s, self.n_components, len(centre)))
         return s, centre
 
     def theta(

@@ -268,14 +268,14 @@ def starts_of(bound: BoundComponents) -> GaussianStarts | MixtureStarts:
     return MixtureStarts(bound)
 
 
-def _share_largest(weights: Array, parts: Sequence[Array]) -> Index:
+def _share_largest(weights: Array, parts: Sequence[Array | None]) -> Index:
     """Give components without weight an equal share of the largest one's statistics, in place.
 
     Parameters
     ----------
     weights : ndarray, shape (M,)
         Weights of the components; they may be one of the parts.
-    parts : sequence of ndarray, shapes (M, ...)
+    parts : sequence of ndarray, shapes (M, ...), or None
         Statistics by component.
 
     Returns
@@ -286,7 +286,8 @@ def _share_largest(weights: Array, parts: Sequence[Array]) -> Index:
     empty, largest = np.flatnonzero(weights <= 0.0), int(weights.argmax())
     sharing = np.append(empty, largest)
     for part in parts:
-        part[sharing] = part[largest] / len(sharing)
+        if part is not None:
+            part[sharing] = part[largest] / len(sharing)
     return empty
 
 
