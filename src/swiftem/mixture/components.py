@@ -24,21 +24,6 @@ from swiftem.mixture.families.categorical import MOST as MOST_CODES
 if TYPE_CHECKING:
     from swiftem.mixture.covariance import Covariance
 
-__all__ = [
-    "BoundComponents",
-    "Coefficients",
-    "MixtureStatistics",
-    "check_rows",
-    "check_units",
-    "columns_of",
-    "different_rows",
-    "may_have_missing",
-    "mean_row",
-    "spread_rows",
-    "two_dimensional",
-    "width_of",
-]
-
 BLOCK = 4096
 """Rows per block of a pass."""
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
@@ -290,9 +275,9 @@ def different_rows(source: Source, count: int, d: int, rng: np.random.Generator)
     """Return ``count`` distinct rows, shape (count, d), also from a source that is read in order only."""
     if source.layout is not None:  # the indices of all rows might not fit into memory
         rows = rng.permutation(spread_rows(source.n, count, rng))
-        return two_dimensional(source.take(rows).y).astype(np.float64)
-    rows = rng.choice(source.n, count, replace=False)
-    if source.access == "random":
+    else:
+        rows = rng.choice(source.n, count, replace=False)
+    if source.layout is not None or source.access == "random":
         return two_dimensional(source.take(rows).y).astype(np.float64)
     chosen = np.empty((count, d))
     for batch in source.blocks(BLOCK):

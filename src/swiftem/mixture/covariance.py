@@ -54,22 +54,6 @@ from swiftem.mixture.components import Coefficients, MixtureStatistics
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.prior import BoundPrior
 
-__all__ = [
-    "COVARIANCES",
-    "DIAG",
-    "ESTIMATED",
-    "FULL",
-    "OBSERVED",
-    "SPHERICAL",
-    "TIED",
-    "UNIT",
-    "Covariance",
-    "GaussianMixtureTheta",
-    "GaussianStatistics",
-    "GaussianTheta",
-    "from_vech",
-]
-
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 """A variance below this share of the second moment it is computed from is only rounding, also of a sum."""
 LEAST_VARIANCE = 1e-280
@@ -308,16 +292,16 @@ class Covariance:
         squares = self.squares(z, weighted)
         return np.concatenate([weighted.sum(axis=0), (weighted.T @ z).ravel(), squares.ravel()])
 
-    def least_count(self, s: Any) -> Array:
-        """Return the smallest count (M,) that a parameter of each component is estimated from."""
-        return np.asarray(s.masses.min(axis=1) if self.has_masses else s.weights)
+    def counts(self, s: Any) -> Array:
+        """Return the counts that parameters are estimated from: (M, 1), or the masses of columns (M, d)."""
+        return np.asarray(s.masses if self.has_masses else s.weights[:, None])
 
     def moments(
         self, s: GaussianStatistics, prior: BoundPrior, reg_covar: float
     ) -> tuple[Array, Array, Array]:
         """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
         kappa = prior.mean_precision
-        means = (s.sums + kappa * prior.mean) / (s.weights + kappa)[:, None]
+        means = (s.sums + kappa * prior.mean) / (self.counts(s) + kappa)
         covariances, rounding = self.covariances(s, means, prior)
         self.variances(covariances)[...] += reg_covar
         return means, covariances, rounding
@@ -455,24 +439,11 @@ class Diag(Covariance):
         """Return ν − d + 3, and 1 for the means: for each feature."""
         return nu - d + 3 + on_means
 
-    def moments(self, s: Any, prior: BoundPrior, reg_covar: float) -> tuple[Array, Array, Array]:
-        """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
-        if not self.has_masses:
-            return super().moments(s, prior, reg_covar)
-        counts = s.masses + prior.mean_precision
-        means = (s.sums + prior.mean_precision * prior.mean) / counts
-        scatter = s.squares - counts * means * means
-        scatter += prior.scale + prior.mean_precision * prior.mean**2
-        below, squares = s.masses + prior.degrees, np.abs(s.squares)
-        if self.name == "spherical":  # one variance for all columns
-            scatter, below, squares = (part.sum(axis=1) for part in (scatter, below, squares))
-        return means, scatter / below + reg_covar, ROUNDING * squares / below
-
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
-        inverse = 1.0 / (s.weights + prior.degrees)[:, None]
-        kappa = prior.mean_precision
-        scatter = s.squares - (s.weights + kappa)[:, None] * means * means
+        counts, kappa = self.counts(s), prior.mean_precision
+        inverse = 1.0 / (counts + prior.degrees)
+        scatter = s.squares - (counts + kappa) * means * means
         scatter += prior.scale + kappa * prior.mean**2
         return scatter * inverse, ROUNDING * np.abs(s.squares) * inverse
 
@@ -486,10 +457,12 @@ class Diag(Covariance):
 
     def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
         """Return pμ and −½p."""
-        precision, d = factors * factors, means.shape[1]
+        scales, d = self.stacked(factors), means.shape[1]
+        precision = scales * scales
         phi = np.concatenate([precision * means, -0.5 * precision], axis=1)
         squares = (precision * means * means).sum(axis=1)
-        return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), factors
+        scales = np.broadcast_to(scales, means.shape).copy()
+        return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), scales
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
         """Return φ(θ), of T(y) or of the features if cells are missing."""
@@ -504,7 +477,8 @@ class Diag(Covariance):
 
     def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_mj of (Ψ_jj + κ (μ − m₀)²) / σ²."""
-        return float((factors * factors * (prior.scale + prior.mean_precision * away**2)).sum())
+        precision = self.stacked(factors) ** 2
+        return float((precision * (prior.scale + prior.mean_precision * away**2)).sum())
 
     def stacked(self, factors: Array) -> Array:
         """Return 1/σ, (M, d) or (M, 1)."""
@@ -561,28 +535,16 @@ class Spherical(Diag):
 
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
-        inverse = 1.0 / (means.shape[1] * (s.weights + prior.degrees))
-        kappa = prior.mean_precision
-        scatter = s.squares - (s.weights + kappa) * (means * means).sum(axis=1)
-        scatter += prior.scale.sum() + kappa * float(prior.mean @ prior.mean)
-        return scatter * inverse, ROUNDING * np.abs(s.squares) * inverse
+        counts, kappa = np.broadcast_to(self.counts(s), means.shape), prior.mean_precision
+        squares = s.squares.sum(axis=1) if self.has_masses else s.squares
+        scatter = squares - ((counts + kappa) * means * means).sum(axis=1)
+        scatter += (prior.scale + kappa * prior.mean**2).sum()
+        inverse = 1.0 / (counts + prior.degrees).sum(axis=1)
+        return scatter * inverse, ROUNDING * np.abs(squares) * inverse
 
     def log_det(self, factors: Array, d: int) -> Array | float:
         """Return −d log σ_m."""
         return np.asarray(d * np.log(factors))
-
-    def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
-        """Return pμ and −½p."""
-        precision, d = (factors * factors)[:, None], means.shape[1]
-        phi = np.concatenate([precision * means, -0.5 * precision], axis=1)
-        squares = precision[:, 0] * (means * means).sum(axis=1)
-        scales = np.repeat(factors[:, None], d, axis=1)
-        return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), scales
-
-    def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
-        """Return Σ_m of (tr Ψ + κ ‖μ − m₀‖²) / σ²."""
-        above = prior.scale.sum() + prior.mean_precision * (away**2).sum(axis=1)
-        return float((factors * factors * above).sum())
 
     def diagonal(self, variances: Array, n_components: int) -> Array:
         """Return the mean of the variances for each component."""
@@ -637,10 +599,6 @@ class Unit(Spherical):
         """Return μ."""
         d, squares = means.shape[1], (means * means).sum(axis=1)
         return np.ascontiguousarray(means.T), squares, np.empty((0, d, d)), np.ones_like(means)
-
-    def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
-        """Return κ Σ_m ‖μ − m₀‖², equation (regu) without the weights."""
-        return prior.mean_precision * float((away**2).sum())
 
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
         """Return ones: the standard deviation is the unit."""

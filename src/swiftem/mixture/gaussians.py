@@ -454,7 +454,7 @@ class BoundGaussians(BoundComponents):
     def solve(self, s: Array) -> Theta | None:
         """Return the M-step of ``s``, or None outside the domain."""
         parts = self.split(s)
-        least = self.kind.least_count(parts).min()
+        least = self.kind.counts(parts).min()
         if not (
             parts.weights.min() + self.epsilon > 0.0
             and least + self.prior.mean_precision > 0.0

@@ -22,7 +22,6 @@ from swiftem.core.checks import (
 from swiftem.core.model import Model
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Rows, Theta
-from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.components import (
     BLOCK,
@@ -175,7 +174,7 @@ class MixtureModel(Model):
         if family.needs_data:
             family = family.learn(columns_of(source, family.coded_columns(width_of(source))))
         if self.missing == "ignore" and source.has_missing:
-            family = observed(complete(family))
+            family = observed(family)
         return self if family is self.kind else replace(self, family=family)
 
     def _for(self, source: Source) -> Family:
@@ -196,7 +195,7 @@ class MixtureModel(Model):
 
     def with_holes(self) -> MixtureModel:
         """Return the model for rows with missing cells; its statistics have the masses of observed ones."""
-        return replace(self, family=observed(complete(self.kind)))
+        return replace(self, family=observed(self.kind))
 
     @property
     def has_holes(self) -> bool:
@@ -216,7 +215,7 @@ class MixtureModel(Model):
         """Return the model about the mean features of all rows, with a sample of them for starts."""
         check_units(units)
         model = self.learnt(units)
-        means = units.units.map(partial(_mean_features, model.kind))
+        means = [mean for mean, _ in units.units.map(partial(moments_of, model.kind, is_part=True))]
         centre = units.weight @ np.array(means) / units.total_weight
         return model.bind(units.scaled_sample(), centre=centre)
 
@@ -232,10 +231,9 @@ class MixtureModel(Model):
             mean, spread = moments_of(model.kind, source)
         else:
             mean = as_floats("centre", centre, shape=(None,)).copy()
-            if self.missing == "ignore" and may_have_missing(source):
+            if self.missing == "ignore" and not self.has_holes and may_have_missing(source):
                 model = self.with_holes()
-                if model.kind != self.kind:
-                    mean = widened(model.kind, np.ones(1), mean[None])[0]
+                mean = widened(model.kind, np.ones(1), mean[None])[0]
             spread = np.ones_like(mean)
         total = source.total_weight
         epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total
@@ -454,11 +452,6 @@ def moments_of(family: Family, source: Source, *, is_part: bool = False) -> tupl
     spread = np.sqrt(np.concatenate([squares, levels]) / source.total_weight)
     known.append((family, mean, spread))
     return mean.copy(), spread.copy()
-
-
-def _mean_features(family: Family, unit: ArraySource) -> Array:
-    """Return the mean features of a unit."""
-    return moments_of(family, unit, is_part=True)[0]
 
 
 def _empty(shapes: Mapping[str, Any]) -> Params:

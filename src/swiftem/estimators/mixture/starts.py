@@ -96,7 +96,7 @@ class GaussianStarts:
         """Return the components without an M-step; for "tied", all if the shared covariance has none."""
         bound, prior = self.bound, self.bound.prior
         parts = bound.unpack(s)
-        least = bound.kind.least_count(parts)
+        least = bound.kind.counts(parts).min(axis=1)
         bad = (least + prior.mean_precision <= 0.0) | (least + prior.degrees <= 0.0)
         bad |= parts.weights + bound.epsilon <= 0.0
         _, covariances, floor = self._moments(parts)

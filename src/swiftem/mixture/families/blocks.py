@@ -27,6 +27,11 @@ from swiftem.mixture.families.family import Columns, Family, Params
 __all__ = ["Blocks"]
 
 
+def _any(name: str) -> Any:
+    """Return a property of :class:`Blocks`: whether one of the families has it."""
+    return property(lambda blocks: any(getattr(family, name) for family in blocks.families))
+
+
 @dataclass(frozen=True)
 class Blocks(Family):
     """Several families; parameters are a dict of dicts, by family and by name.
@@ -143,25 +148,12 @@ class Blocks(Family):
             sums[:, place] = family.clipped(counts, sums[:, place])
         return sums
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether cells of a block may be missing."""
-        return any(family.takes_missing for family in self.families)
-
-    @property
-    def is_coded(self) -> bool:  # type: ignore[override]
-        """Whether a block has codes."""
-        return any(family.is_coded for family in self.families)
+    takes_missing, is_coded, needs_data = _any("takes_missing"), _any("is_coded"), _any("needs_data")
 
     @property
     def channels(self) -> tuple[float, ...]:  # type: ignore[override]
         """Factors of all blocks."""
         return tuple(value for family in self.families for value in family.channels)
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether a block must learn."""
-        return any(family.needs_data for family in self.families)
 
     def learn(self, columns: Columns) -> Family:
         """Let each block learn from its columns."""
