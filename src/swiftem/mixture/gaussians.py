@@ -342,12 +342,10 @@ class BoundGaussians(BoundComponents):
         n_components, d, kind = self.model.n_components, self.d, self.kind
         weights = self.model.initial_weights()
         means = self.filled(different_rows(self.source, n_components, d, rng))
-        if not kind.is_estimated:
-            covariances = kind.diagonal(np.ones(d), n_components)
-            return kind.parameters(weights, means, covariances, covariances)
-        if not self.model.has_holes:
+        if kind.is_estimated and not self.model.has_holes:
             return self._pooled()._replace(weights=weights, means=means)
-        covariances = kind.diagonal(self.column_variances + self.model.reg_covar, n_components)
+        variances = self.column_variances + self.model.reg_covar if kind.is_estimated else np.ones(d)
+        covariances = kind.diagonal(variances, n_components)
         factors = kind.factor(covariances)
         if factors is None:
             raise ValueError(
