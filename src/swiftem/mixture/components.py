@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from swiftem.core.compute import Compute, Placement, Technology, choose
+from swiftem.core.compute import Compute, Placement, choose
 from swiftem.core.model import BoundModel
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Index, Rows, Theta
@@ -94,7 +94,6 @@ class BoundComponents(BoundModel):
         Penalty on the weights, for means of samples.
     """
 
-    technologies: ClassVar[tuple[Technology, ...]] = MIXTURE
     kind: ClassVar[Covariance | None] = None
     """The kind of covariance, which decides about T(y); None if features are used as they are."""
     model: Any
@@ -162,7 +161,7 @@ class BoundComponents(BoundModel):
 
     def compute(self, source: Source, placement: Placement) -> Compute:
         """Return the E-steps in the first technology that can be used."""
-        return choose(self.technologies, self, source, placement)
+        return choose(MIXTURE, self, source, placement)
 
     def features(self, y: Rows) -> Rows:
         """Return the input of compiled code for rows (b, d), (b, p)."""
@@ -377,7 +376,7 @@ def columns_of(source: Source, coded: Sequence[int] = ()) -> Columns:
 def _summary(source: Source, coded: Sequence[int]) -> tuple[Columns, Array]:
     """Return the summary of the observed cells of the columns, and their weights (d,), which may be zero."""
     d = width_of(source)
-    origin, has_origin = np.zeros(d), np.zeros(d, dtype=bool)
+    origin = np.full(d, np.nan)
     lowest, highest = np.full(d, np.inf), np.full(d, -np.inf)
     mass, total, squares = np.zeros(d), np.zeros(d), np.zeros(d)
     codes = np.full(d, None)
@@ -388,9 +387,8 @@ def _summary(source: Source, coded: Sequence[int]) -> tuple[Columns, Array]:
         if not isinstance(source, ArraySource):
             check_size(y, int(batch.index[0]))
         seen = ~np.isnan(y)
-        new = seen.any(axis=0) & ~has_origin  # differences do not lose digits to an offset of the data
+        new = seen.any(axis=0) & np.isnan(origin)  # differences do not lose digits to an offset of the data
         origin[new] = y[np.argmax(seen, axis=0), np.arange(d)][new]
-        has_origin |= new
         away = np.subtract(y, origin, order="C", dtype=np.float64)
         away[~seen] = 0.0
         lowest, highest = np.fmin(lowest, np.fmin.reduce(y)), np.fmax(highest, np.fmax.reduce(y))
@@ -403,7 +401,7 @@ def _summary(source: Source, coded: Sequence[int]) -> tuple[Columns, Array]:
     below = np.where(mass > 0.0, mass, 1.0)
     mean = total / below
     variance = np.maximum(squares / below - mean * mean, 0.0)
-    return Columns(lowest, highest, origin + mean, variance, codes), mass
+    return Columns(lowest, highest, np.nan_to_num(origin) + mean, variance, codes), mass
 
 
 def _codes_in(values: Rows) -> Rows:

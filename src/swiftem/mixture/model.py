@@ -404,9 +404,8 @@ class BoundMixture(BoundComponents):
 
     def unit_factors(self, s: Array) -> Array:
         """Return factors that scale the features to a mean square of one."""
-        one = np.ones_like(s)
-        self.unpack(one).sums[:] = 1.0 / np.where(self.spread > 0.0, self.spread, 1.0)
-        return one
+        scale = np.where(self.spread > 0.0, self.spread, 1.0)
+        return np.concatenate([np.ones(self.n_components), np.tile(1.0 / scale, self.n_components)])
 
 
 def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:
