@@ -12,7 +12,7 @@ from sklearn.base import clone
 import swiftem
 from swiftem import RegressionMixture
 from swiftem.data import ArraySource
-from swiftem.mixture.starts import starts_of
+from swiftem.estimators.mixture.starts import starts_of
 
 matplotlib.use("Agg")
 ATTRIBUTES = ("weights_", "coef_", "intercept_", "variances_", "lower_bounds_", "n_iter_", "method_")

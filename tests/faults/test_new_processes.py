@@ -13,7 +13,7 @@ from swiftem.core.state_file import REGISTERED
 SAVES = 3
 """Checkpoints after which a process ends."""
 NAMED = re.compile(rb'"type": "([^"]+)"')
-IN_RECORDS = {"GaussianStatistics", "ObservedStatistics", "MixtureStatistics", "PLSAStatistics"}
+IN_RECORDS = {"GaussianStatistics", "MixtureStatistics", "PLSAStatistics"}
 """Types that only ``record`` may return, as in the case of records."""
 
 

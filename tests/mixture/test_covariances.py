@@ -227,7 +227,7 @@ def test_statistics_outside_the_domain():
     s = Compute(bound, bound.source).full(bound.initial_theta(RNG))
     parts = bound.unpack(s.copy())
     parts.squares[0] = 0.0
-    flat = np.concatenate([part.ravel() for part in parts])
+    flat = np.concatenate([part.ravel() for part in parts[:3]])
     assert bound.in_domain(s)
     assert not bound.in_domain(flat)
     with pytest.raises(ValueError, match="domain"):

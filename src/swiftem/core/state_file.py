@@ -24,10 +24,10 @@ MODULES = {
     "estimators.watch": "Moment",
     "methods.accelerated": "AcceleratedState AndersonState SquaremState",
     "methods.opt_fiem": "OptFIEMState",
+    "mixture.components": "MixtureStatistics",
     "mixture.compute.one_sample": "Far",
+    "mixture.covariance": "GaussianMixtureTheta GaussianTheta GaussianStatistics",
     "mixture.model": "MixtureTheta",
-    "mixture.theta": "GaussianMixtureTheta GaussianTheta GaussianStatistics MixtureStatistics "
-    "ObservedStatistics",
     "topics.compute.documents": "DocumentSnapshot Running",
     "topics.compute.tokens": "Before TokensSnapshot",
     "topics.documents": "DocumentTheta",

@@ -27,7 +27,7 @@ from swiftem.data.tables import are_paths
 from swiftem.data.units.source import UnitSource, parts_of
 from swiftem.data.weights import check_weights
 from swiftem.estimators.sklearn_parts import _check_sample_weight
-from swiftem.mixture.rows import spread_rows
+from swiftem.mixture.components import spread_rows
 
 __all__ = [
     "allows_missing",

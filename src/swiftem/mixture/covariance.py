@@ -15,23 +15,44 @@ with everything divided by the total weight, :math:`N_m` the mean of :math:`r_m`
 ``degrees`` of the kind. It is minimal at :math:`\mu_m = (s^2_m + \kappa m_0) / (N_m + \kappa)` for every Σ;
 there, the bracket is :math:`A_m = s^3_m + \kappa m_0 m_0^T - (N_m + \kappa) \mu_m \mu_m^T + \Psi`, which
 determines Σ.
+
+**Missing cells** are missing at random. *Diagonal and spherical covariances:* columns are independent given
+the component, so that a missing cell counts for nothing. With o = 1 for an observed cell, else 0, z for cells
+minus the centre and p for precisions, the logits are
+
+.. math:: \log \omega_m + \sum_j \big( o_j z_j \, p_{mj} \mu_{mj} - \tfrac12 o_j z_j^2 \, p_{mj}
+   + \tfrac12 o_j (\log p_{mj} - p_{mj} \mu_{mj}^2 - \log 2\pi) \big),
+
+linear in the features (o·z, o·z², o). Statistics are r ⊗ (1, o·z, o·z², o): they have the masses of observed
+cells, :math:`N_{mj} = \sum_i r_{im} o_{ij}`, and do not depend on θ otherwise, so that every method works.
+M-step, with the prior above: :math:`\mu_{mj} = (s^2_{mj} + \kappa m_{0j}) / (N_{mj} + \kappa)`;
+:math:`A_{mj} = s^3_{mj} + \kappa m_{0j}^2 - (N_{mj} + \kappa) \mu_{mj}^2 + \Psi_{jj}`; the variances are
+:math:`A_{mj} / (N_{mj} + \tilde\nu)`, or for "spherical" :math:`\sum_j A_{mj} / \sum_j (N_{mj} + \tilde\nu)`.
+
+*Full and tied covariances:* a row y has observed cells o and missing cells u. The likelihood is that of
+:math:`y_o`, normal with :math:`\mu_o` and :math:`\Sigma_{oo}`. In the E-step the missing cells are a second
+latent variable: given the component, they are normal with
+
+.. math:: \hat y_u = \mu_u + \Sigma_{uo} \Sigma_{oo}^{-1} (y_o - \mu_o), \qquad
+   C_{uu} = \Sigma_{uu} - \Sigma_{uo} \Sigma_{oo}^{-1} \Sigma_{ou},
+
+so that the statistics of a row are :math:`r_m \otimes (1, \hat y_m, vech(\hat y_m \hat y_m^T + C_m))`. They
+are those of complete rows if nothing is missing, and the M-step is the same. They depend on θ: a posterior
+row is the statistics themselves, and methods that remember rows (iem, fiem, opt-fiem) remember q numbers of
+each, within ``memory_limit`` or in a scratch file.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from swiftem.core.types import Array, Index, Theta
-from swiftem.mixture.components import Coefficients
+from swiftem.mixture.components import Coefficients, MixtureStatistics
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.prior import BoundPrior
-from swiftem.mixture.theta import GaussianMixtureTheta, GaussianStatistics, GaussianTheta, MixtureStatistics
-
-__all__ = ["COVARIANCES", "DIAG", "ESTIMATED", "FULL", "SPHERICAL", "TIED", "UNIT", "Covariance", "from_vech"]
 
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 """A variance below this share of the second moment it is computed from is only rounding, also of a sum."""
@@ -39,66 +60,170 @@ LEAST_VARIANCE = 1e-280
 """Smallest spread of a column: with less, its inverse would not be finite."""
 
 
-class Covariance(ABC):
-    """A kind of covariance; it has no state. To add one, define a subclass and list it in ``COVARIANCES``."""
+class GaussianMixtureTheta(NamedTuple):
+    """Parameters with unit variances: ``weights`` (M,) and ``means`` (M, d)."""
 
-    name: ClassVar[str]
-    code: ClassVar[int]
+    weights: Array
+    means: Array
+
+
+class GaussianTheta(NamedTuple):
+    """Parameters, in the coordinates of the data; shapes are scikit-learn's.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (M,)
+        Mixing weights.
+    means : ndarray, shape (M, d)
+        Means.
+    covariances : ndarray
+        (M, d, d) for "full", (d, d) for "tied", (M, d) for "diag", (M,) for "spherical".
+    precisions_cholesky : ndarray
+        Derived from the covariances, with the same shape: U, upper triangular, with U·Uᵀ the inverse of the
+        covariance; for "diag" and "spherical" one over the standard deviations.
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+    precisions_cholesky: Array
+
+
+class GaussianStatistics(NamedTuple):
+    """Statistics, means over samples, of centred data: y means y minus ``bound.centre``.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (M,)
+        Means of r_m.
+    sums : ndarray, shape (M, d)
+        Means of r_m·y.
+    squares : ndarray
+        "full": (M, d(d+1)/2), of r_m·vech(yyᵀ), lower triangle row by row; "tied": (d(d+1)/2,), the same
+        summed over m; "diag": (M, d), of r_m·y²; "spherical": (M,), of r_m·‖y‖².
+    masses : ndarray, shape (M, d), or None
+        For "diag" and "spherical" if cells are missing: means of r_m·o, where o is 1 for an observed cell,
+        else 0. ``sums`` are then of r_m·o·y, and ``squares`` (M, d) of r_m·o·y².
+    """
+
+    weights: Array
+    sums: Array
+    squares: Array
+    masses: Array | None = None
+
+
+class Covariance:
+    r"""A kind of covariance, without a state: this one is "full", a matrix for each component.
+
+    The other kinds derive from it, and say what is different; :data:`KINDS` lists them.
+
+    T(y) = [1, y, vech(yyᵀ)]. With :math:`P_m = \Sigma_m^{-1}`, φ has :math:`P_m \mu_m` for y, and for the
+    products :math:`-\frac12 P_{ii}` and, as each pair occurs once, :math:`-P_{ij}`; the constant is
+    :math:`\log \omega_m + \frac12 \log|P_m| - \frac12 \mu_m^T P_m \mu_m - \frac d2 \log 2\pi`.
+
+    M-step: :math:`\Sigma_m = A_m / (N_m + \tilde\nu)`. The inverse-Wishart density has
+    :math:`|\Sigma|^{-(\nu + d + 1)/2}`, the density of the mean :math:`|\Sigma|^{-1/2}`:
+    :math:`\tilde\nu = \nu + d + 1`, plus 1 if there is a prior on the means.
+
+    Parameters
+    ----------
+    has_holes : bool
+        Whether rows have missing cells.
+
+    Attributes
+    ----------
+    completes : bool
+        Whether E-steps complete rows: with matrices, if cells are missing. The statistics then depend on θ.
+    has_masses : bool
+        Whether statistics have the masses of observed cells: without matrices, if cells are missing.
+    """
+
+    name: ClassVar[str] = "full"
+    code: ClassVar[int] = 0
     """Number of the kind in compiled code, from 0 on."""
     is_estimated: ClassVar[bool] = True
     """Whether there are covariances to estimate; their centre is then the mean of the data, else zero."""
-    has_matrices: ClassVar[bool] = False
+    has_matrices: ClassVar[bool] = True
     """Whether covariances are matrices (..., d, d)."""
     is_shared: ClassVar[bool] = False
     """Whether one covariance, with one sum of products, is estimated for all components."""
     omits_square: ClassVar[bool] = False
     """Whether φ omits −½‖Uᵀy‖², which is common to all components."""
-    has_masses: ClassVar[bool] = False
-    """Whether the statistics have the masses of observed cells (M, d): some cells are missing."""
 
-    @abstractmethod
+    def __init__(self, has_holes: bool = False) -> None:
+        self.completes = has_holes and self.has_matrices
+        self.has_masses = has_holes and not self.has_matrices
+
     def shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return the shape of the covariances."""
+        """Return the shape of the covariances: (M, d, d), or (d, d) if the matrix is shared."""
+        return (d, d) if self.is_shared else (n_components, d, d)
 
     def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return the shape of the statistics of squares, by default the shape of the covariances."""
-        return self.shape(n_components, d)
+        """Return the shape of the statistics of squares: of matrices the lower triangles, row by row."""
+        return (*self.shape(n_components, d)[:-2], vech_size(d))
 
     def no_scale(self, d: int) -> Array:
         """Return the scale of a prior that adds nothing: zeros (d, d), or (d,) for kinds without matrices."""
         return np.zeros((d, d) if self.has_matrices else d)
 
-    @abstractmethod
     def squares(self, z: Array, rows: Array) -> Array:
         """Return the statistics of squares, of centred samples (b, d) and weighted rows (b, M)."""
+        lower = lower_triangle(z.shape[1])
+        return np.stack([((z * row[:, None]).T @ z)[lower] for row in rows.T])
 
-    @abstractmethod
     def n_features(self, d: int) -> int:
-        """Return the number of entries of T(y) without 1."""
+        """Return the number of entries of T(y) without 1: here d + d(d+1)/2."""
+        return d + vech_size(d)
 
-    @abstractmethod
     def write_squares(self, samples: Array, out: Array) -> None:
-        """Write the entries of T(y) after y, of centred samples (d, b), into ``out`` (p − d, b)."""
+        """Write the entries of T(y) after y, of centred samples (d, b), into ``out`` (p − d, b), if p > d."""
+        row, column = lower_triangle(len(samples))
+        np.multiply(samples[row], samples[column], out=out)
 
-    @abstractmethod
     def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
         """Return ν̃ in counts; ``on_means`` is 1 if there is a prior on the means, else 0."""
+        return nu + d + 1 + on_means * (n_components if self.is_shared else 1)
 
-    @abstractmethod
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step: return the covariances, and for each variance its rounding error."""
+        d = means.shape[1]
+        inverse = 1.0 / (s.weights + prior.degrees)
+        kappa = prior.mean_precision
+        moments = from_vech(s.squares, d)
+        # The product of two means first: it has the same rounding on both sides of the diagonal.
+        scatter = moments - (s.weights + kappa)[:, None, None] * (means[:, :, None] * means[:, None, :])
+        scatter += prior.scale + kappa * np.outer(prior.mean, prior.mean)
+        scatter *= inverse[:, None, None]
+        return scatter, ROUNDING * np.abs(self.variances(moments)) * inverse[:, None]
 
-    @abstractmethod
     def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return ``precisions_cholesky``, or None if a covariance is not positive (above ``floor``)."""
+        """Return ``precisions_cholesky``, or None if a covariance is not positive (above ``floor``).
 
-    @abstractmethod
+        Of matrices (..., d, d) it is U, upper triangular with U·Uᵀ the inverse.
+        """
+        try:
+            lower = np.linalg.cholesky(covariances)
+        except np.linalg.LinAlgError:
+            return None
+        pivots = np.diagonal(lower, axis1=-2, axis2=-1)
+        if not is_positive(pivots * pivots, floor):
+            return None
+        return np.ascontiguousarray(np.triu(np.swapaxes(np.linalg.inv(lower), -1, -2)))
+
     def log_det(self, factors: Array, d: int) -> Array | float:
         """Return log|U_m|, (M,) or one number, of ``precisions_cholesky``."""
+        return np.asarray(np.log(self.variances(factors)).sum(axis=-1))
 
-    @abstractmethod
     def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
         """Return φ without its constant, (p, M), the squares ‖Uᵀμ‖² (M,), ``whiten`` and ``scales``."""
+        d = means.shape[1]
+        transposed = np.ascontiguousarray(np.swapaxes(factors, 1, 2))
+        whitened = (transposed @ means[:, :, None])[:, :, 0]
+        row, column = lower_triangle(d)
+        precision = factors @ transposed
+        products = precision[:, row, column] * np.where(row == column, -0.5, -1.0)
+        phi = np.concatenate([(factors @ whitened[:, :, None])[:, :, 0], products], axis=1)
+        return np.ascontiguousarray(phi.T), (whitened * whitened).sum(axis=1), transposed, np.empty((0, d))
 
     def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
         """Return φ(θ), of means minus the centre and ``precisions_cholesky``."""
@@ -109,33 +234,42 @@ class Covariance(ABC):
         phi, squares, whiten, scales = self.natural(means, factors)
         return Coefficients(phi, plain - 0.5 * squares, means, plain, whiten, scales)
 
-    @abstractmethod
     def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
-        """Return the sum of tr Σ⁻¹Ψ and κ (μ − m₀)ᵀ Σ⁻¹ (μ − m₀), of ``away`` = μ − m₀."""
+        """Return the sum of tr Σ⁻¹Ψ and κ ‖Uᵀ(μ − m₀)‖², of ``away`` = μ − m₀; the trace once per Σ."""
+        trace = (factors * (prior.scale @ factors)).sum()
+        whitened = away[:, None, :] @ factors
+        return float(trace + prior.mean_precision * (whitened * whitened).sum())
 
     def penalty(self, means: Array, factors: Array, prior: BoundPrior) -> float:
         """Return the prior's penalty, of means minus the centre and ``precisions_cholesky``."""
         log_det = -2.0 * np.sum(self.log_det(factors, means.shape[1]))
         return 0.5 * float(prior.degrees * log_det + self.distance(means - prior.mean, factors, prior))
 
-    @abstractmethod
     def stacked(self, factors: Array) -> Array:
         """Return ``precisions_cholesky`` with a first axis for components (or one for all)."""
+        return factors.reshape(-1, *factors.shape[-2:])
 
-    @abstractmethod
     def coloured(self, noise: Array, factors: Array, labels: Index) -> Array:
         """Return standard normal rows (b, d) with the covariances of the components ``labels`` (b,)."""
+        inverse = np.linalg.inv(self.stacked(factors))
+        if self.is_shared:
+            return np.asarray(noise @ inverse[0])
+        return np.asarray(np.einsum("ij,ijk->ik", noise, inverse[labels]))
 
-    @abstractmethod
     def diagonal(self, variances: Array, n_components: int) -> Array:
         """Return the covariances of components whose columns have these variances (d,)."""
+        shape = self.shape(n_components, len(variances))
+        return np.broadcast_to(np.diag(variances), shape).copy()
 
-    @abstractmethod
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
         """Return deviations (d,) of the columns, and the factors that free the squares of units.
 
         ``s`` are the statistics in parts.
         """
+        row, column = lower_triangle(s.sums.shape[1])
+        total = s.squares if self.is_shared else s.squares.sum(axis=0)
+        deviations = deviations_of(total[row == column])
+        return deviations, 1.0 / (deviations[row] * deviations[column])
 
     def features(self, z: Array) -> Array:
         """Return the input of compiled code for centred rows (b, d): by default the rows."""
@@ -158,16 +292,16 @@ class Covariance(ABC):
         squares = self.squares(z, weighted)
         return np.concatenate([weighted.sum(axis=0), (weighted.T @ z).ravel(), squares.ravel()])
 
-    def least_count(self, s: Any) -> Array:
-        """Return the smallest count (M,) that a parameter of each component is estimated from."""
-        return np.asarray(s.weights)
+    def counts(self, s: Any) -> Array:
+        """Return the counts that parameters are estimated from: (M, 1), or the masses of columns (M, d)."""
+        return np.asarray(s.masses if self.has_masses else s.weights[:, None])
 
     def moments(
         self, s: GaussianStatistics, prior: BoundPrior, reg_covar: float
     ) -> tuple[Array, Array, Array]:
         """M-step: return means minus the centre, covariances, and for each variance its rounding error."""
         kappa = prior.mean_precision
-        means = (s.sums + kappa * prior.mean) / (s.weights + kappa)[:, None]
+        means = (s.sums + kappa * prior.mean) / (self.counts(s) + kappa)
         covariances, rounding = self.covariances(s, means, prior)
         self.variances(covariances)[...] += reg_covar
         return means, covariances, rounding
@@ -190,117 +324,7 @@ class Covariance(ABC):
         )
 
 
-class Full(Covariance):
-    r"""Kind "full": a covariance matrix for each component.
-
-    T(y) = [1, y, vech(yyᵀ)]. With :math:`P_m = \Sigma_m^{-1}`, φ has :math:`P_m \mu_m` for y, and for the
-    products :math:`-\frac12 P_{ii}` and, as each pair occurs once, :math:`-P_{ij}`; the constant is
-    :math:`\log \omega_m + \frac12 \log|P_m| - \frac12 \mu_m^T P_m \mu_m - \frac d2 \log 2\pi`.
-
-    M-step: :math:`\Sigma_m = A_m / (N_m + \tilde\nu)`. The inverse-Wishart density has
-    :math:`|\Sigma|^{-(\nu + d + 1)/2}`, the density of the mean :math:`|\Sigma|^{-1/2}`:
-    :math:`\tilde\nu = \nu + d + 1`, plus 1 if there is a prior on the means.
-    """
-
-    name = "full"
-    code = 0
-    has_matrices = True
-
-    def squares(self, z: Array, rows: Array) -> Array:
-        """Return Σ_i rows_im vech(z_i z_iᵀ)."""
-        lower = lower_triangle(z.shape[1])
-        return np.stack([((z * row[:, None]).T @ z)[lower] for row in rows.T])
-
-    def n_features(self, d: int) -> int:
-        """Return d + d(d+1)/2."""
-        return d + vech_size(d)
-
-    def write_squares(self, samples: Array, out: Array) -> None:
-        """Write all products of two columns."""
-        row, column = lower_triangle(len(samples))
-        np.multiply(samples[row], samples[column], out=out)
-
-    def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
-        """M-step."""
-        d = means.shape[1]
-        inverse = 1.0 / (s.weights + prior.degrees)
-        kappa = prior.mean_precision
-        moments = from_vech(s.squares, d)
-        # The product of two means first: it has the same rounding on both sides of the diagonal.
-        scatter = moments - (s.weights + kappa)[:, None, None] * (means[:, :, None] * means[:, None, :])
-        scatter += prior.scale + kappa * np.outer(prior.mean, prior.mean)
-        scatter *= inverse[:, None, None]
-        return scatter, ROUNDING * np.abs(self.variances(moments)) * inverse[:, None]
-
-    def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
-        """Return Pμ and −½P, with off-diagonal entries twice."""
-        d = means.shape[1]
-        transposed = np.ascontiguousarray(np.swapaxes(factors, 1, 2))
-        whitened = (transposed @ means[:, :, None])[:, :, 0]
-        row, column = lower_triangle(d)
-        precision = factors @ transposed
-        products = precision[:, row, column] * np.where(row == column, -0.5, -1.0)
-        phi = np.concatenate([(factors @ whitened[:, :, None])[:, :, 0], products], axis=1)
-        return np.ascontiguousarray(phi.T), (whitened * whitened).sum(axis=1), transposed, np.empty((0, d))
-
-    def shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return (d, d) if the matrix is shared, else (M, d, d)."""
-        return (d, d) if self.is_shared else (n_components, d, d)
-
-    def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
-        """Return the shape of the lower triangles, row by row."""
-        return (*self.shape(n_components, d)[:-2], vech_size(d))
-
-    def degrees(self, nu: float, d: int, n_components: int, on_means: int) -> float:
-        """Return ν + d + 1, and 1 for each mean."""
-        return nu + d + 1 + on_means * (n_components if self.is_shared else 1)
-
-    def log_det(self, factors: Array, d: int) -> Array:
-        """Return the sums of the logarithms of the diagonals."""
-        return np.asarray(np.log(self.variances(factors)).sum(axis=-1))
-
-    def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
-        """Return Σ_m of tr Σ⁻¹Ψ + κ ‖Uᵀ(μ − m₀)‖²; the trace once if the matrix is shared."""
-        trace = (factors * (prior.scale @ factors)).sum()
-        whitened = away[:, None, :] @ factors
-        return float(trace + prior.mean_precision * (whitened * whitened).sum())
-
-    def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
-        """Return U, upper triangular with U·Uᵀ the inverse, of matrices (..., d, d), or None."""
-        try:
-            lower = np.linalg.cholesky(covariances)
-        except np.linalg.LinAlgError:
-            return None
-        pivots = np.diagonal(lower, axis1=-2, axis2=-1)
-        if not is_positive(pivots * pivots, floor):
-            return None
-        return np.ascontiguousarray(np.triu(np.swapaxes(np.linalg.inv(lower), -1, -2)))
-
-    def stacked(self, factors: Array) -> Array:
-        """Return U as (K, d, d)."""
-        return factors.reshape(-1, *factors.shape[-2:])
-
-    def coloured(self, noise: Array, factors: Array, labels: Index) -> Array:
-        """Return noise·U⁻¹."""
-        inverse = np.linalg.inv(self.stacked(factors))
-        if self.is_shared:
-            return np.asarray(noise @ inverse[0])
-        return np.asarray(np.einsum("ij,ijk->ik", noise, inverse[labels]))
-
-    def diagonal(self, variances: Array, n_components: int) -> Array:
-        """Return diagonal matrices."""
-        shape = self.shape(n_components, len(variances))
-        return np.broadcast_to(np.diag(variances), shape).copy()
-
-    def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
-        """Return the deviations from the diagonal, and one over the products of two."""
-        row, column = lower_triangle(s.sums.shape[1])
-        total = s.squares if self.is_shared else s.squares.sum(axis=0)
-        deviations = deviations_of(total[row == column])
-        return deviations, 1.0 / (deviations[row] * deviations[column])
-
-
-class Tied(Full):
+class Tied(Covariance):
     r"""Kind "tied": one covariance matrix for all components.
 
     T(y) = [1, y, vech(yyᵀ)], but :math:`-\frac12 y^T P y` is the same for all components and cancels in the
@@ -327,9 +351,6 @@ class Tied(Full):
     def n_features(self, d: int) -> int:
         """Return d."""
         return d
-
-    def write_squares(self, samples: Array, out: Array) -> None:
-        """Write nothing."""
 
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
@@ -366,18 +387,49 @@ class Diag(Covariance):
 
     name = "diag"
     code = 2
+    has_matrices = False
 
     def shape(self, n_components: int, d: int) -> tuple[int, ...]:
         """Return (M, d)."""
         return (n_components, d)
+
+    def squares_shape(self, n_components: int, d: int) -> tuple[int, ...]:
+        """Return the shape of the covariances."""
+        return self.shape(n_components, d)
 
     def squares(self, z: Array, rows: Array) -> Array:
         """Return Σ_i rows_im z_i²."""
         return rows.T @ (z * z)
 
     def n_features(self, d: int) -> int:
-        """Return 2d."""
-        return 2 * d
+        """Return 2d, or 3d with the masses."""
+        return 3 * d if self.has_masses else 2 * d
+
+    def features(self, z: Array) -> Array:
+        """Return the rows; if cells are missing, o·z, o·z² and o, (b, 3d)."""
+        if not self.has_masses:
+            return z
+        seen = ~np.isnan(z)
+        cells = np.where(seen, z, 0.0)
+        return np.concatenate([cells, cells * cells, seen], axis=1)
+
+    def statistics(self, z: Array, rows: Array, weight: Array) -> Array:
+        """Return the weighted sums of r, r·y and the squares, or of r and r ⊗ features, flat."""
+        if not self.has_masses:
+            return super().statistics(z, rows, weight)
+        weighted = rows * weight[:, None]
+        return np.concatenate([weighted.sum(axis=0), (weighted.T @ self.features(z)).ravel()])
+
+    def size(self, n_components: int, d: int) -> int:
+        """Return the length of the statistics."""
+        return n_components * (1 + 3 * d) if self.has_masses else super().size(n_components, d)
+
+    def split(self, s: Array, n_components: int, d: int) -> Any:
+        """Return named views of flat statistics."""
+        if not self.has_masses:
+            return super().split(s, n_components, d)
+        parts = s[n_components:].reshape(n_components, 3, d)
+        return GaussianStatistics(s[:n_components], parts[:, 0], parts[:, 1], parts[:, 2])
 
     def write_squares(self, samples: Array, out: Array) -> None:
         """Write the squares."""
@@ -389,9 +441,9 @@ class Diag(Covariance):
 
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
-        inverse = 1.0 / (s.weights + prior.degrees)[:, None]
-        kappa = prior.mean_precision
-        scatter = s.squares - (s.weights + kappa)[:, None] * means * means
+        counts, kappa = self.counts(s), prior.mean_precision
+        inverse = 1.0 / (counts + prior.degrees)
+        scatter = s.squares - (counts + kappa) * means * means
         scatter += prior.scale + kappa * prior.mean**2
         return scatter * inverse, ROUNDING * np.abs(s.squares) * inverse
 
@@ -405,14 +457,28 @@ class Diag(Covariance):
 
     def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
         """Return pμ and −½p."""
-        precision, d = factors * factors, means.shape[1]
+        scales, d = self.stacked(factors), means.shape[1]
+        precision = scales * scales
         phi = np.concatenate([precision * means, -0.5 * precision], axis=1)
         squares = (precision * means * means).sum(axis=1)
-        return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), factors
+        scales = np.broadcast_to(scales, means.shape).copy()
+        return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), scales
+
+    def coefficients(self, weights: Array, means: Array, factors: Array) -> Coefficients:
+        """Return φ(θ), of T(y) or of the features if cells are missing."""
+        if not self.has_masses:
+            return super().coefficients(weights, means, factors)
+        scales = np.broadcast_to(self.stacked(factors), means.shape)
+        precision = scales * scales
+        own = np.log(scales) - 0.5 * (precision * means * means + np.log(2.0 * np.pi))
+        phi = np.concatenate([precision * means, -0.5 * precision, own], axis=1)
+        with np.errstate(divide="ignore"):
+            return Coefficients.linear(phi, np.log(weights))
 
     def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
         """Return Σ_mj of (Ψ_jj + κ (μ − m₀)²) / σ²."""
-        return float((factors * factors * (prior.scale + prior.mean_precision * away**2)).sum())
+        precision = self.stacked(factors) ** 2
+        return float((precision * (prior.scale + prior.mean_precision * away**2)).sum())
 
     def stacked(self, factors: Array) -> Array:
         """Return 1/σ, (M, d) or (M, 1)."""
@@ -428,7 +494,10 @@ class Diag(Covariance):
 
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
         """Return the deviations of the columns, and one over their squares."""
-        deviations = deviations_of(s.squares.sum(axis=0))
+        total = s.squares.sum(axis=0)
+        if s.masses is not None:
+            total = total / np.maximum(s.masses.sum(axis=0), LEAST_VARIANCE)
+        deviations = deviations_of(total)
         return deviations, 1.0 / deviations**2
 
 
@@ -457,8 +526,8 @@ class Spherical(Diag):
         return np.asarray(rows.T @ (z * z).sum(axis=1))
 
     def n_features(self, d: int) -> int:
-        """Return d + 1."""
-        return d + 1
+        """Return d + 1, or 3d with the masses."""
+        return 3 * d if self.has_masses else d + 1
 
     def write_squares(self, samples: Array, out: Array) -> None:
         """Write the sum of squares."""
@@ -466,35 +535,25 @@ class Spherical(Diag):
 
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
-        inverse = 1.0 / (means.shape[1] * (s.weights + prior.degrees))
-        kappa = prior.mean_precision
-        scatter = s.squares - (s.weights + kappa) * (means * means).sum(axis=1)
-        scatter += prior.scale.sum() + kappa * float(prior.mean @ prior.mean)
-        return scatter * inverse, ROUNDING * np.abs(s.squares) * inverse
+        counts, kappa = np.broadcast_to(self.counts(s), means.shape), prior.mean_precision
+        squares = s.squares.sum(axis=1) if self.has_masses else s.squares
+        scatter = squares - ((counts + kappa) * means * means).sum(axis=1)
+        scatter += (prior.scale + kappa * prior.mean**2).sum()
+        inverse = 1.0 / (counts + prior.degrees).sum(axis=1)
+        return scatter * inverse, ROUNDING * np.abs(squares) * inverse
 
     def log_det(self, factors: Array, d: int) -> Array | float:
         """Return −d log σ_m."""
         return np.asarray(d * np.log(factors))
-
-    def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
-        """Return pμ and −½p."""
-        precision, d = (factors * factors)[:, None], means.shape[1]
-        phi = np.concatenate([precision * means, -0.5 * precision], axis=1)
-        squares = precision[:, 0] * (means * means).sum(axis=1)
-        scales = np.repeat(factors[:, None], d, axis=1)
-        return np.ascontiguousarray(phi.T), squares, np.empty((0, d, d)), scales
-
-    def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
-        """Return Σ_m of (tr Ψ + κ ‖μ − m₀‖²) / σ²."""
-        above = prior.scale.sum() + prior.mean_precision * (away**2).sum(axis=1)
-        return float((factors * factors * above).sum())
 
     def diagonal(self, variances: Array, n_components: int) -> Array:
         """Return the mean of the variances for each component."""
         return np.full(n_components, variances.mean())
 
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
-        """Return one deviation for all columns, and one over its square."""
+        """Return one deviation for all columns, and one over its square; as for "diag" with masses."""
+        if s.masses is not None:
+            return super().unit_factors(s)
         d = s.sums.shape[1]
         deviations = deviations_of(np.full(d, s.squares.sum() / d))
         return deviations, np.full(len(s.squares), 1.0 / deviations[0] ** 2)
@@ -528,9 +587,6 @@ class Unit(Spherical):
         """Return d."""
         return d
 
-    def write_squares(self, samples: Array, out: Array) -> None:
-        """Write nothing."""
-
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """Return ones."""
         return np.ones(len(means)), np.zeros(len(means))
@@ -543,10 +599,6 @@ class Unit(Spherical):
         """Return μ."""
         d, squares = means.shape[1], (means * means).sum(axis=1)
         return np.ascontiguousarray(means.T), squares, np.empty((0, d, d)), np.ones_like(means)
-
-    def distance(self, away: Array, factors: Array, prior: BoundPrior) -> float:
-        """Return κ Σ_m ‖μ − m₀‖², equation (regu) without the weights."""
-        return prior.mean_precision * float((away**2).sum())
 
     def unit_factors(self, s: GaussianStatistics) -> tuple[Array, Array]:
         """Return ones: the standard deviation is the unit."""
@@ -563,6 +615,15 @@ class Unit(Spherical):
     def split(self, s: Array, n_components: int, d: int) -> Any:
         """Return named views of flat statistics."""
         return MixtureStatistics(s[:n_components], s[n_components:].reshape(n_components, d))
+
+
+def widened(s: GaussianStatistics) -> Array:
+    """Return statistics of complete rows of "diag" or "spherical", flat in the form with masses."""
+    d = s.sums.shape[1]
+    # Of "spherical", only the sum over the columns matters.
+    squares = s.squares if s.squares.ndim > 1 else np.repeat(s.squares[:, None] / d, d, axis=1)
+    masses = np.repeat(s.weights[:, None], d, axis=1)
+    return np.concatenate([s.weights, np.hstack([s.sums, squares, masses]).ravel()])
 
 
 def deviations_of(variances: Array) -> Array:
@@ -599,10 +660,14 @@ def is_positive(variances: Array, floor: Array | float) -> bool:
     return bool((variances > np.maximum(floor, 0.0)).all() and np.isfinite(variances).all())
 
 
-COVARIANCES: dict[str, Covariance] = {
-    kind.name: kind for kind in (Unit(), Full(), Tied(), Diag(), Spherical())
-}
+KINDS: tuple[type[Covariance], ...] = (Unit, Covariance, Tied, Diag, Spherical)
+"""The classes of all kinds."""
+
+COVARIANCES = {kind.name: kind() for kind in KINDS}
 """The kinds by name."""
+
+OBSERVED = {kind.name: kind(has_holes=kind.is_estimated) for kind in KINDS}
+"""The kinds by name, for rows with missing cells."""
 
 ESTIMATED = tuple(name for name, kind in COVARIANCES.items() if kind.is_estimated)
 """Names of the kinds whose covariances are estimated: those that estimators offer."""

@@ -1,4 +1,4 @@
-"""A Gaussian mixture bound to its data: the parts common to all kinds of covariance.
+"""Gaussian mixtures with covariances of any kind; "unit" is the paper's mixture (section 2.1).
 
 Statistics are sums of r, r·y and r·yyᵀ of samples minus the mean of the data, which ``bind`` computes in one
 pass. Sums are additive, so that every method works, and an offset of the data costs no digits. The spread
@@ -9,45 +9,290 @@ too far for expanded squares is computed from whitened differences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import as_floats
-from swiftem.core.source import Batch
+from swiftem.core.checks import (
+    SIMPLEX_TOLERANCE,
+    STRONGEST,
+    as_floats,
+    check_choice,
+    check_int,
+    check_real,
+    check_simplex,
+)
+from swiftem.core.model import Model
+from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Rows, Theta
-from swiftem.mixture.components import BoundComponents, Coefficients
-from swiftem.mixture.compute import LINEAR
+from swiftem.data.units.source import UnitSource
+from swiftem.mixture.components import (
+    BLOCK,
+    LARGEST,
+    BoundComponents,
+    Coefficients,
+    check_rows,
+    check_units,
+    columns_of,
+    different_rows,
+    may_have_missing,
+    mean_row,
+    two_dimensional,
+)
+from swiftem.mixture.compute import COMPLETED, LINEAR
+from swiftem.mixture.compute.conditionals import completed, log_densities
 from swiftem.mixture.compute.numpy import log_joint, softmax
-from swiftem.mixture.covariance import Covariance
-from swiftem.mixture.prior import BoundPrior
-from swiftem.mixture.rows import BLOCK, LARGEST, columns_of, different_rows, two_dimensional
+from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
+from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
-if TYPE_CHECKING:
-    from swiftem.mixture.gaussian_model import GaussianMixtureModel
-
-__all__ = ["BoundGaussians", "check_covariances"]
+__all__ = ["BoundGaussians", "GaussianMixtureModel"]
 
 
-def check_covariances(
-    name: str, covariances: ArrayLike, kind: Covariance, n_components: int, d: int
-) -> tuple[Array, Array]:
-    """Return covariances and their ``precisions_cholesky``; errors use ``name``."""
-    checked = as_floats(name, covariances, shape=kind.shape(n_components, d)).copy()
-    if kind.has_matrices:
-        size = np.sqrt(np.abs(np.diagonal(checked, axis1=-2, axis2=-1)))
-        allowed = 1e-8 * size[..., :, None] * size[..., None, :]
-        if (np.abs(checked - np.swapaxes(checked, -1, -2)) > allowed).any():
-            raise ValueError(f"{name} must be symmetric.")
-    factors = kind.factor(checked)
-    if factors is None:
-        raise ValueError(f"{name} must be positive{' definite' if kind.has_matrices else ''}.")
-    if np.abs(factors).max() > LARGEST:  # their squares are the precisions
-        raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: use another unit.")
-    return checked, factors
+@dataclass(frozen=True)
+class GaussianMixtureModel(Model):
+    r"""Mixture of M Gaussians in any dimension; with unit variances as in the paper, equation (comp_like).
+
+    With ``covariance="unit"`` the penalty is :math:`\frac{\delta}{2} \sum_m \|\mu_m\|^2 - \epsilon \sum_m
+    \log \omega_m`. The statistics have all M components; the paper omits the last, which is one minus the
+    others.
+
+    With the other kinds the penalty is :math:`-\epsilon \sum_m \log \omega_m` plus the penalty of the prior,
+    if there is one; data are centred internally, and parameters are in the coordinates of the data.
+
+    Parameters
+    ----------
+    n_components : int
+        M.
+    covariance : {"unit", "full", "tied", "diag", "spherical"}
+        Kind of the covariances.
+    delta : float
+        Strength of the penalty on means, for "unit" only: 1e-3 by default; zero switches it off.
+    epsilon : float
+        Strength of the penalty on weights, by default 1e-3 for "unit" and 0 for the others.
+    known_weights : sequence of float, shape (M,), optional
+        Fixed weights, which are not estimated; the penalty on them is then a constant and omitted.
+    concentration : float, optional
+        α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i.
+    reg_covar : float
+        Added to the variances in the M-step, as in scikit-learn. It is not part of the penalty: EM may then
+        increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.
+    prior : NormalInverseWishart, optional
+        On means and covariances: the M-step then gives the maximum a posteriori estimate.
+    missing : {"error", "ignore"}
+        Whether NaN is an error, or a cell that is missing at random
+        (:mod:`swiftem.mixture.covariance`); not for "unit".
+    has_holes : bool
+        Whether the statistics are for rows with missing cells; :meth:`bind` sets it if there are any.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem import models, methods
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=500) + np.where(rng.random(500) < 0.5, 2.0, -2.0)
+    >>> model = models.GaussianMixtureModel(n_components=2)
+    >>> theta0 = model.theta(weights=[0.5, 0.5], means=[[1.0], [-1.0]])
+    >>> result = swiftem.run(model, y, methods.EM(), theta0=theta0, n_iter=50)
+    >>> result.theta.means.round(1)
+    array([[ 2.],
+           [-2.]])
+    >>> full = models.GaussianMixtureModel(n_components=2, covariance="full")
+    >>> theta0 = full.theta(means=[[1.0], [-1.0]], covariances=[[[1.0]], [[1.0]]])
+    >>> swiftem.run(full, y, methods.EM(), theta0=theta0, n_iter=50).theta.covariances.round(1).ravel()
+    array([1. , 0.9])
+    >>> holes = np.column_stack([y, np.where(rng.random(500) < 0.5, np.nan, 2.0 * y)])
+    >>> full = models.GaussianMixtureModel(1, covariance="full", reg_covar=1e-6, missing="ignore")
+    >>> theta = swiftem.run(full, holes, methods.EM(), n_iter=50, seed=0).theta
+    >>> round(float(theta.means[0, 1] / theta.means[0, 0]), 2)
+    2.0
+    """
+
+    n_components: int
+    covariance: str = "unit"
+    delta: float = None  # type: ignore[assignment]  # a number from here on, which the kind decides
+    epsilon: float = None  # type: ignore[assignment]
+    known_weights: tuple[float, ...] | None = None
+    concentration: float | None = None
+    reg_covar: float = 0.0
+    prior: NormalInverseWishart | None = None
+    missing: str = "error"
+    has_holes: bool = False
+
+    def __post_init__(self) -> None:
+        check_int("n_components", self.n_components, minimum=1)
+        check_choice("covariance", self.covariance, tuple(COVARIANCES))
+        is_estimated = COVARIANCES[self.covariance].is_estimated
+        if self.concentration is not None and self.epsilon:  # zero after `replace`
+            raise ValueError("concentration must be left out if epsilon is given.")
+        for name in ("delta", "epsilon"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, 0.0 if is_estimated else 1e-3)
+            check_real(name, getattr(self, name), minimum=0.0, maximum=STRONGEST)
+        check_real("reg_covar", self.reg_covar, minimum=0.0, maximum=LARGEST**2)
+        if self.concentration is not None:
+            check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
+        if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
+            raise TypeError(f"prior must be a NormalInverseWishart, got {type(self.prior).__name__}.")
+        if is_estimated and self.delta:
+            raise ValueError(
+                f"delta must be left out for covariance={self.covariance!r}: give a prior instead."
+            )
+        for name in ("concentration", "reg_covar", "prior"):
+            if not is_estimated and getattr(self, name):
+                raise ValueError(f"{name} must be left out for covariance={self.covariance!r}.")
+        check_choice("missing", self.missing, ("error", "ignore"))
+        if not is_estimated and self.missing != "error":
+            raise ValueError(f"missing must be 'error' for covariance={self.covariance!r}.")
+        if self.known_weights is not None:
+            known = as_floats("known_weights", self.known_weights, shape=(self.n_components,))
+            check_simplex("known_weights", known)
+            object.__setattr__(self, "known_weights", tuple(known.tolist()))
+
+    @property
+    def in_counts(self) -> bool:
+        """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
+        return self.prior is not None or self.concentration is not None
+
+    def width(self, d: int) -> int:
+        """Return the length of the centre for rows of d columns."""
+        return d
+
+    @property
+    def kind(self) -> Covariance:
+        """The kind of covariance; another one with the same parameters if cells are missing."""
+        return (OBSERVED if self.has_holes else COVARIANCES)[self.covariance]
+
+    def size(self, d: int) -> int:
+        """Return q, the length of the statistics for rows of d columns."""
+        return self.kind.size(self.n_components, d)
+
+    def with_holes(self) -> GaussianMixtureModel:
+        """Return the model for rows with missing cells."""
+        return replace(self, has_holes=True)
+
+    def widened(self, s: Array, centre: Array) -> tuple[Array, Array]:
+        """Return statistics and centre of complete rows in the form of this model, which has holes."""
+        if self.kind.has_masses and len(s):
+            s = widened(COVARIANCES[self.covariance].split(s, self.n_components, len(centre)))
+        return s, centre
+
+    def theta(
+        self, *, weights: ArrayLike | None = None, means: ArrayLike, covariances: ArrayLike | None = None
+    ) -> Theta:
+        """Return validated parameters for this model.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,), optional
+            Mixing weights, by default the known ones or all equal.
+        means : array-like, shape (M, d)
+            Means.
+        covariances : array-like
+            (M, d, d) for "full", (d, d) for "tied", (M, d) for "diag", (M,) for "spherical"; none for "unit".
+
+        Returns
+        -------
+        GaussianMixtureTheta or GaussianTheta
+            The latter if there are covariances.
+        """
+        is_estimated = self.kind.is_estimated
+        if (covariances is None) == is_estimated:
+            what = "given" if is_estimated else "left out"
+            raise ValueError(f"covariances must be {what} for covariance={self.covariance!r}.")
+        weights = self.initial_weights() if weights is None else weights
+        return self.check_theta(weights, means, covariances)
+
+    def initial_weights(self) -> Array:
+        """Return the known weights, or equal ones."""
+        return np.array(self.known_weights or np.full(self.n_components, 1.0 / self.n_components))
+
+    def check_theta(
+        self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike | None, prefix: str = ""
+    ) -> Theta:
+        """Return parameters in new arrays; errors use their names with ``prefix``."""
+        w = as_floats(f"{prefix}weights", weights, shape=(self.n_components,)).copy()
+        check_simplex(f"{prefix}weights", w)
+        if self.known_weights is not None:
+            if not np.allclose(w, self.known_weights, rtol=0, atol=SIMPLEX_TOLERANCE):
+                raise ValueError(
+                    f"{prefix}weights must be the known ones, {self.known_weights}, got {tuple(w.tolist())}."
+                )
+            w = np.array(self.known_weights)
+        mu = as_floats(f"{prefix}means", means, shape=(self.n_components, None)).copy()
+        d, kind, name = mu.shape[1], self.kind, f"{prefix}covariances"
+        if covariances is None:
+            covariances = kind.diagonal(np.ones(d), self.n_components)
+        checked = as_floats(name, covariances, shape=kind.shape(self.n_components, d)).copy()
+        if kind.has_matrices:
+            size = np.sqrt(np.abs(kind.variances(checked)))
+            allowed = 1e-8 * size[..., :, None] * size[..., None, :]
+            if (np.abs(checked - np.swapaxes(checked, -1, -2)) > allowed).any():
+                raise ValueError(f"{name} must be symmetric.")
+        factors = kind.factor(checked)
+        if factors is None:
+            raise ValueError(f"{name} must be positive{' definite' if kind.has_matrices else ''}.")
+        if np.abs(factors).max() > LARGEST:  # their squares are the precisions
+            raise ValueError(f"{name} must have variances of at least {LARGEST**-2:g}: use another unit.")
+        return kind.parameters(w, mu, checked, factors)
+
+    def unpack(self, s: Array) -> Any:
+        """Return named views of flat statistics."""
+        d = 1
+        while self.size(d) < np.size(s):
+            d += 1
+        if np.shape(s) != (self.size(d),):
+            raise ValueError(f"s must have shape (q,), the statistics of {self}, got {np.shape(s)}.")
+        return self.kind.split(s, self.n_components, d)
+
+    def bind(self, source: Source, centre: ArrayLike | None = None) -> BoundGaussians:
+        """Return the model for these data: rows of shape (n,) or (n, d).
+
+        ``centre`` (d,), by default the mean of the data, is the centre of statistics of kinds other than
+        "unit": statistics of several sources can be added if they have the same centre. If it is given,
+        there may be fewer rows than components.
+        """
+        d = check_rows(source, self.n_components if centre is None else 1)
+        model = self
+        if self.missing == "ignore" and not self.has_holes:
+            has_holes = source.has_missing if centre is None else may_have_missing(source)
+            model = replace(self, has_holes=has_holes)
+        if not model.kind.is_estimated:
+            middle = np.zeros(d)
+        elif centre is not None:
+            middle = as_floats("centre", centre, shape=(d,)).copy()
+        else:
+            middle = columns_of(source).mean if model.has_holes else mean_row(source)
+        total = source.total_weight
+        epsilon = self.epsilon if self.concentration is None else (self.concentration - 1.0) / total
+        return BoundGaussians(model, source, d, middle, epsilon, model._bound_prior(middle, total))
+
+    def bind_units(self, units: UnitSource) -> BoundGaussians:
+        """Return the model about the mean of all rows, with a sample of them for starts."""
+        check_units(units)
+        model = self if units.masses is None else self.with_holes()
+        return model.bind(units.scaled_sample(), centre=units.mean)
+
+    def bind_near(self, source: Source, theta: Theta) -> BoundGaussians:
+        """Return the model about the middle of the components, which saves the pass for the data's mean."""
+        if not self.kind.is_estimated or not isinstance(theta, GaussianTheta):
+            return self.bind(source)
+        columns, d = theta.means.shape[1], check_rows(source, 1)
+        if columns != d:
+            raise ValueError(f"theta.means must have as many columns as data, {d}, got {columns}.")
+        return self.bind(source, theta.weights @ theta.means)
+
+    def _bound_prior(self, centre: Array, total: float) -> BoundPrior:
+        """Return the prior for centred data of this total weight; the penalty δ is one on the means."""
+        kind, d = self.kind, len(centre)
+        if self.prior is None:
+            return BoundPrior(np.zeros(d), self.delta, self.delta, kind.no_scale(d))
+        prior = self.prior.bind(centre, has_matrices=kind.has_matrices)
+        on_means = int(prior.mean_precision > 0.0)
+        degrees = kind.degrees(prior.degrees, d, self.n_components, on_means)
+        return BoundPrior(prior.mean, prior.mean_precision / total, degrees / total, prior.scale / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +309,14 @@ class BoundGaussians(BoundComponents):
     prior: BoundPrior
 
     @cached_property
-    def kind(self) -> Covariance:
+    def kind(self) -> Covariance:  # type: ignore[override]
         """The kind of covariance."""
         return self.model.kind
 
     @property
     def code(self) -> int:
-        """Features of the kind of covariance."""
-        return LINEAR if self.kind.has_masses else self.kind.code
+        """How E-steps compute T(y): by the kind of covariance, or otherwise if cells are missing."""
+        return COMPLETED if self.kind.completes else LINEAR if self.kind.has_masses else self.kind.code
 
     @property
     def origin(self) -> Array:
@@ -79,23 +324,9 @@ class BoundGaussians(BoundComponents):
         return np.zeros(3 * self.d) if self.kind.has_masses else self.centre
 
     @property
-    def n_features(self) -> int:
-        """Number of entries of T(y)."""
-        return self.kind.n_features(self.d)
-
-    @property
-    def omits_square(self) -> bool:
-        """Whether φ omits a square that is common to all components."""
-        return self.kind.omits_square
-
-    @property
-    def shares_products(self) -> bool:
-        """Whether one sum of products is estimated for all components."""
-        return self.kind.is_shared
-
-    def write_squares(self, samples: Array, out: Array) -> None:
-        """Write the entries of T(y) after y."""
-        self.kind.write_squares(samples, out)
+    def row_length(self) -> int:  # type: ignore[override]
+        """R: a row is its responsibilities; if rows are completed, its statistics, responsibilities first."""
+        return self.size if self.kind.completes else self.n_components
 
     @cached_property
     def column_variances(self) -> Array:
@@ -111,12 +342,10 @@ class BoundGaussians(BoundComponents):
         n_components, d, kind = self.model.n_components, self.d, self.kind
         weights = self.model.initial_weights()
         means = self.filled(different_rows(self.source, n_components, d, rng))
-        if not kind.is_estimated:
-            covariances = kind.diagonal(np.ones(d), n_components)
-            return kind.parameters(weights, means, covariances, covariances)
-        if not self.model.has_holes:
+        if kind.is_estimated and not self.model.has_holes:
             return self._pooled()._replace(weights=weights, means=means)
-        covariances = kind.diagonal(self.column_variances + self.model.reg_covar, n_components)
+        variances = self.column_variances + self.model.reg_covar if kind.is_estimated else np.ones(d)
+        covariances = kind.diagonal(variances, n_components)
         factors = kind.factor(covariances)
         if factors is None:
             raise ValueError(
@@ -166,6 +395,10 @@ class BoundGaussians(BoundComponents):
         shapes = ((n_components,), (n_components, self.d), shape, shape)
         return self.kind.parameters(*map(np.empty, shapes))
 
+    def matrices(self, theta: GaussianTheta) -> Array:
+        """Return the covariance matrices (M, d, d), or (1, d, d) if they share one."""
+        return theta.covariances.reshape(-1, self.d, self.d)
+
     def centred(self, batch: Batch) -> Array:
         """Return the samples minus the centre, float64 (b, d)."""
         # In one memory order, as sums depend on it in rounding.
@@ -192,27 +425,34 @@ class BoundGaussians(BoundComponents):
         return coefficients
 
     def log_densities(self, batch: Batch, theta: Theta) -> Array:
-        """Return log g_m(y), (b, M)."""
+        """Return log g_m(y), of the observed cells, (b, M)."""
+        if self.kind.completes:
+            return log_densities(self.centred(batch), theta.means - self.centre, self.matrices(theta))
         alone = theta._replace(weights=np.ones(self.n_components))
         return log_joint(self.kind.features(self.centred(batch)), self.coefficients(alone))
 
     def posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
-        r"""E-step: responsibilities (b, M) and log-likelihood (b,).
+        r"""E-step: rows (b, R), responsibilities first, and log-likelihood (b,).
 
         :math:`r_m(y) \propto \omega_m |U_m| \exp(-\|U_m^T (y - \mu_m)\|^2 / 2)`, for unit variances equation
         (cexp).
         """
+        if self.kind.completes:
+            means = theta.means - self.centre
+            return completed(self.centred(batch), theta.weights, means, self.matrices(theta))
         with np.errstate(divide="ignore"):
             return softmax(self.log_densities(batch, theta) + np.log(theta.weights))
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the samples' statistics, flat."""
+        if self.kind.completes:
+            return np.asarray(weight @ rows)
         return self.kind.statistics(self.centred(batch), rows, weight)
 
     def solve(self, s: Array) -> Theta | None:
         """Return the M-step of ``s``, or None outside the domain."""
         parts = self.split(s)
-        least = self.kind.least_count(parts).min()
+        least = self.kind.counts(parts).min()
         if not (
             parts.weights.min() + self.epsilon > 0.0
             and least + self.prior.mean_precision > 0.0

@@ -22,24 +22,25 @@ from swiftem.core.checks import (
 from swiftem.core.model import Model
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Rows, Theta
-from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
-from swiftem.mixture.components import BoundComponents, Coefficients
-from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
-from swiftem.mixture.compute.numpy import softmax
-from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
-from swiftem.mixture.families.observed import complete, observed, widened
-from swiftem.mixture.rows import (
+from swiftem.mixture.components import (
+    BLOCK,
+    BoundComponents,
+    Coefficients,
+    MixtureStatistics,
     check_rows,
+    check_seen,
     check_units,
     columns_of,
     different_rows,
     may_have_missing,
-    moments_of,
     two_dimensional,
     width_of,
 )
-from swiftem.mixture.theta import MixtureStatistics
+from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
+from swiftem.mixture.compute.numpy import softmax
+from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
+from swiftem.mixture.families.observed import complete, observed, widened
 
 __all__ = ["BoundMixture", "CodeCoefficients", "MixtureModel", "MixtureTheta"]
 
@@ -173,7 +174,7 @@ class MixtureModel(Model):
         if family.needs_data:
             family = family.learn(columns_of(source, family.coded_columns(width_of(source))))
         if self.missing == "ignore" and source.has_missing:
-            family = observed(complete(family))
+            family = observed(family)
         return self if family is self.kind else replace(self, family=family)
 
     def _for(self, source: Source) -> Family:
@@ -194,7 +195,7 @@ class MixtureModel(Model):
 
     def with_holes(self) -> MixtureModel:
         """Return the model for rows with missing cells; its statistics have the masses of observed ones."""
-        return replace(self, family=observed(complete(self.kind)))
+        return replace(self, family=observed(self.kind))
 
     @property
     def has_holes(self) -> bool:
@@ -214,7 +215,7 @@ class MixtureModel(Model):
         """Return the model about the mean features of all rows, with a sample of them for starts."""
         check_units(units)
         model = self.learnt(units)
-        means = units.units.map(partial(_mean_features, model.kind))
+        means = [mean for mean, _ in units.units.map(partial(moments_of, model.kind, is_part=True))]
         centre = units.weight @ np.array(means) / units.total_weight
         return model.bind(units.scaled_sample(), centre=centre)
 
@@ -230,10 +231,9 @@ class MixtureModel(Model):
             mean, spread = moments_of(model.kind, source)
         else:
             mean = as_floats("centre", centre, shape=(None,)).copy()
-            if self.missing == "ignore" and may_have_missing(source):
+            if self.missing == "ignore" and not self.has_holes and may_have_missing(source):
                 model = self.with_holes()
-                if model.kind != self.kind:
-                    mean = widened(model.kind, np.ones(1), mean[None])[0]
+                mean = widened(model.kind, np.ones(1), mean[None])[0]
             spread = np.ones_like(mean)
         total = source.total_weight
         epsilon = 0.0 if self.concentration is None else (self.concentration - 1.0) / total
@@ -404,9 +404,8 @@ class BoundMixture(BoundComponents):
 
     def unit_factors(self, s: Array) -> Array:
         """Return factors that scale the features to a mean square of one."""
-        one = np.ones_like(s)
-        self.unpack(one).sums[:] = 1.0 / np.where(self.spread > 0.0, self.spread, 1.0)
-        return one
+        scale = np.where(self.spread > 0.0, self.spread, 1.0)
+        return np.concatenate([np.ones(self.n_components), np.tile(1.0 / scale, self.n_components)])
 
 
 def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:
@@ -422,9 +421,36 @@ def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> 
     }
 
 
-def _mean_features(family: Family, unit: ArraySource) -> Array:
-    """Return the mean features of a unit."""
-    return moments_of(family, unit, is_part=True)[0]
+def moments_of(family: Family, source: Source, *, is_part: bool = False) -> tuple[Array, Array]:
+    """Return mean and root mean square of the features, (p,) each; a stored source caches them.
+
+    Rows are checked, and that each column has an observed cell, unless they are a part of the rows. Features
+    of further channels are multiplied by the factors of the prior's rows.
+    """
+    known: list[tuple[Family, Array, Array]] = source.facts.setdefault("features", [])
+    for other, mean, spread in known:
+        if other == family:
+            return mean.copy(), spread.copy()
+    total, squares, levels = np.zeros(1), np.zeros(1), np.zeros(family.n_codes)
+    seen = np.zeros(1, dtype=bool)
+    for batch in source.blocks(BLOCK):
+        y = two_dimensional(batch.y)
+        if source.allow_missing:
+            seen = seen | ~np.isnan(y).all(axis=0)
+        features = family.checked(y, int(batch.index[0])).astype(np.float64)
+        total = total + batch.weight @ features
+        squares = squares + batch.weight @ (features * features)
+        if len(levels):
+            codes = family.codes(y)
+            weight = np.repeat(batch.weight, codes.shape[1])
+            levels += np.bincount(codes.ravel(), weight, minlength=len(levels))
+    if source.allow_missing and not is_part:
+        check_seen(seen)
+    factors = np.repeat([1.0, *family.channels], family.widths(y.shape[1]))
+    mean = np.concatenate([total * factors, levels]) / source.total_weight
+    spread = np.sqrt(np.concatenate([squares, levels]) / source.total_weight)
+    known.append((family, mean, spread))
+    return mean.copy(), spread.copy()
 
 
 def _empty(shapes: Mapping[str, Any]) -> Params:

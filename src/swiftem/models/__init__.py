@@ -2,10 +2,11 @@
 
 from swiftem.core.model import BoundModel, Model
 from swiftem.functions.model import ExponentialFamilyModel, FunctionModel
-from swiftem.mixture.gaussian_model import GaussianMixtureModel
+from swiftem.mixture.components import MixtureStatistics
+from swiftem.mixture.covariance import GaussianMixtureTheta, GaussianStatistics, GaussianTheta
+from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.model import MixtureModel, MixtureTheta
 from swiftem.mixture.prior import NormalInverseWishart
-from swiftem.mixture.theta import GaussianMixtureTheta, GaussianStatistics, GaussianTheta, MixtureStatistics
 from swiftem.topics.tokens import PLSAModel, PLSATheta
 
 __all__ = [

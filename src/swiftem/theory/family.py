@@ -11,8 +11,7 @@ from swiftem.core.model import Model
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.as_source import read_problem
-from swiftem.mixture.gaussian_model import GaussianMixtureModel
-from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.gaussians import BoundGaussians, GaussianMixtureModel
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.plsa import PLSAFamily
 from swiftem.topics.tokens import BoundPLSA, PLSAModel

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from swiftem.core.checks import SIMPLEX_TOLERANCE, as_floats
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Theta
+from swiftem.mixture.components import two_dimensional
+from swiftem.mixture.covariance import GaussianMixtureTheta
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.rows import two_dimensional
-from swiftem.mixture.theta import GaussianMixtureTheta
 
 __all__ = ["MixtureFamily"]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from swiftem.core.model import Model
 from swiftem.core.source import Source
 from swiftem.core.types import Array
-from swiftem.mixture.gaussian_model import GaussianMixtureModel
+from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.theory.family import Family, family_of
 from swiftem.theory.gaussian_mixture import MixtureFamily
 from swiftem.theory.polygon import AFFINE_TOLERANCE, Polygon

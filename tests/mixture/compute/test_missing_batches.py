@@ -231,7 +231,7 @@ def test_rows_are_those_of_the_reference(kind, d, share):
     model, theta = start(kind, y)
     bound = model.bind(ArraySource(y, allow_missing=True))
     z, means = y - bound.centre, theta.means - bound.centre
-    expected, _ = missing_cells.completed(z, theta.weights, means, bound.covariances(theta))
+    expected, _ = missing_cells.completed(z, theta.weights, means, bound.matrices(theta))
     np.testing.assert_allclose(completed(z, bound.coefficients(theta)), expected, rtol=1e-12, atol=1e-13)
 
 

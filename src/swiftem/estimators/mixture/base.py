@@ -22,13 +22,13 @@ from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, units_of
 from swiftem.estimators.mixture.plan import METHOD_NAMES
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.sklearn_parts import CONSTRAINTS, Interval, StrOptions
 from swiftem.estimators.validated import allows_missing, is_stored, open_rows, read_weights, validated
 from swiftem.estimators.watch import History
 from swiftem.methods import Method
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
 

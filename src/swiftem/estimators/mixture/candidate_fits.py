@@ -22,10 +22,10 @@ from swiftem.estimators.mixture.mixture import Mixture
 from swiftem.estimators.mixture.scores import criteria
 from swiftem.estimators.mixture.selection import Candidate
 from swiftem.estimators.mixture.split import double_component, parameters_of, split_component
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.validated import allows_missing, read_weights, validated
 from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.model import MixtureModel, MixtureTheta
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 

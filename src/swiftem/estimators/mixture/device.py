@@ -12,7 +12,7 @@ from swiftem.core.loop import DeferredInterrupt
 from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.accelerated import Remaining
-from swiftem.mixture.starts import DEAD, starts_of
+from swiftem.estimators.mixture.starts import DEAD, starts_of
 
 __all__ = ["em_on_device", "sample_on_device"]
 

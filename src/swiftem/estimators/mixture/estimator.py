@@ -41,6 +41,7 @@ from swiftem.estimators.mixture.optima.sample import MOST, dithered_source, is_m
 from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.estimators.mixture.plan import MOST_PASSES, kernels_for, make_plan
 from swiftem.estimators.mixture.scores import MixtureScores
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.model_content import ModelContent
 from swiftem.estimators.persistence import Persistent
 from swiftem.estimators.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
@@ -48,7 +49,6 @@ from swiftem.estimators.validated import allows_missing, blocks_of, is_stored
 from swiftem.estimators.watch import History, StartWatch, Watcher, keeps_checkpoints
 from swiftem.kernels.threads import one_thread
 from swiftem.methods import OnlineEM
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["MixtureEstimator"]
 

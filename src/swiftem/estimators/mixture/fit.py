@@ -29,10 +29,10 @@ from swiftem.estimators.mixture.optima.accelerated import (
     beyond_plateau,
 )
 from swiftem.estimators.mixture.plan import Plan, iterations_in
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.watch import Moment, NoStart, StartWatch
 from swiftem.methods import Method, Squarem
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["DegenerateComponentWarning", "Fit", "Fitting"]
 

@@ -17,8 +17,7 @@ from swiftem.data.as_source import kernels_of
 from swiftem.estimators.mixture.content import FITTED
 from swiftem.estimators.mixture.device import sample_on_device
 from swiftem.estimators.mixture.estimator import MixtureEstimator
-from swiftem.mixture.covariance import COVARIANCES
-from swiftem.mixture.theta import GaussianTheta
+from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
 from swiftem.models import GaussianMixtureModel
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.validated import some_rows
 from swiftem.kernels.threads import openmp_after_fork
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts import starts_of
 
 __all__ = [
     "DegenerateComponentWarning",

@@ -14,7 +14,7 @@ from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.validated import in_memory
-from swiftem.mixture.rows import spread_rows
+from swiftem.mixture.components import spread_rows
 
 __all__ = ["Look", "Run"]
 

@@ -20,6 +20,7 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.estimators.mixture.base import MixtureBase
 from swiftem.estimators.mixture.file import family_from_header, flat
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.mixture.table.columns import TEXT, TableColumn
 from swiftem.estimators.mixture.table.tabular import AUTO, TabularMixture
 from swiftem.estimators.model_content import ModelContent
@@ -28,7 +29,6 @@ from swiftem.methods import Method
 from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
 from swiftem.mixture.model import MixtureModel, MixtureTheta
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["Mixture"]
 

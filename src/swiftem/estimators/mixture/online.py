@@ -16,8 +16,8 @@ from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.estimators.mixture.plan import kernels_for
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["OnlineMixture", "Reservoir"]
 

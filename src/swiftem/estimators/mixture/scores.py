@@ -22,6 +22,7 @@ from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, units_of
 from swiftem.estimators.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.estimators.mixture.plan import kernels_for
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.estimators.validated import (
     allows_missing,
     chunk_by_chunk,
@@ -30,7 +31,6 @@ from swiftem.estimators.validated import (
     read_weights,
     validated,
 )
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["MixtureScores", "criteria"]
 

@@ -218,7 +218,7 @@ def _means(m: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
     """Write the means of component m of a kind without matrices, and the masses of its cells.
 
     ``s`` (q,) has r (M,), then r·y (M, d) and squares, or with masses r·(o·z, o·z², o) (M, 3, d), as in
-    :mod:`swiftem.mixture.missing`. Return whether all masses are positive.
+    :mod:`swiftem.mixture.covariance`. Return whether all masses are positive.
     """
     n_components, d = scratch.means.shape
     width = 3 * d if hyper.has_masses else d

@@ -32,9 +32,8 @@ from swiftem.mixture.compute import passes_kernel as dense
 from swiftem.mixture.compute.conditionals import Conditionals, conditionals, numbered
 from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
 from swiftem.mixture.compute.steps import mixture_loop
-from swiftem.mixture.covariance import FULL
-from swiftem.mixture.missing import CompletedGaussians
-from swiftem.mixture.theta import GaussianTheta
+from swiftem.mixture.covariance import FULL, GaussianTheta
+from swiftem.mixture.gaussians import BoundGaussians
 
 __all__ = ["CompletedCompute"]
 
@@ -114,7 +113,7 @@ def coefficients_of(given: Conditionals, means: Array) -> list[Coefficients]:
 class CompletedCompute(MixtureCompute):
     """E-steps that complete rows; a full pass factorises the covariances once for each pattern."""
 
-    bound: CompletedGaussians
+    bound: BoundGaussians
     _array: Grouped | None = None
 
     def loop(self, task: Task) -> Loop:
@@ -145,7 +144,7 @@ class CompletedCompute(MixtureCompute):
     def _given(self, rows: Grouped, piece: slice, theta: GaussianTheta) -> tuple[Array, Conditionals]:
         """Return the means minus the centre, and θ given each pattern of a piece."""
         means = theta.means - self.bound.centre
-        covariances = self.bound.covariances(theta)
+        covariances = self.bound.matrices(theta)
         return means, conditionals(rows.patterns[piece], theta.weights, means, covariances)
 
     def _runs(

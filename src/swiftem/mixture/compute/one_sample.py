@@ -21,9 +21,9 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.samples import NONE, Drawn, read_only, samples_of
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
+from swiftem.mixture.components import MixtureStatistics as Stats
+from swiftem.mixture.covariance import GaussianMixtureTheta as UnitTheta
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.theta import GaussianMixtureTheta as UnitTheta
-from swiftem.mixture.theta import MixtureStatistics as Stats
 
 __all__ = ["Far", "OneSampleLoop"]
 

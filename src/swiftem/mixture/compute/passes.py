@@ -19,13 +19,12 @@ from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.samples import NONE, Part, chunks, parts, plain, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
-from swiftem.mixture.components import BoundComponents, Coefficients
+from swiftem.mixture.components import BoundComponents, Coefficients, two_dimensional
 from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR
 from swiftem.mixture.compute import passes_kernel as dense
 from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
 from swiftem.mixture.compute.steps import mixture_loop
 from swiftem.mixture.model import BoundMixture
-from swiftem.mixture.rows import two_dimensional
 
 __all__ = ["ChannelCompute", "PassesCompute", "passes"]
 

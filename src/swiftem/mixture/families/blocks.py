@@ -8,10 +8,12 @@ indicators of codes.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -23,6 +25,11 @@ from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
 __all__ = ["Blocks"]
+
+
+def _any(name: str) -> Any:
+    """Return a property of :class:`Blocks`: whether one of the families has it."""
+    return property(lambda blocks: any(getattr(family, name) for family in blocks.families))
 
 
 @dataclass(frozen=True)
@@ -53,11 +60,12 @@ class Blocks(Family):
     def read(cls, families: Sequence[Family], columns: Mapping[Any, Any]) -> Blocks:
         """Return blocks from a user's dict: a family or its name, and the columns of each."""
         names = [family.name for family in families]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"family must name each kind of block once, got {name!r} twice.")
+        if not names:
+            raise ValueError("family must have at least one block of columns, got none.")
         found = []
         for name, given in zip(names, columns.values(), strict=True):
+            if names.count(name) > 1:
+                raise ValueError(f"family must name each kind of block once, got {name!r} twice.")
             if isinstance(given, str | Integral):
                 given = [given]
             if not isinstance(given, Sequence | np.ndarray) or not len(given):
@@ -65,34 +73,29 @@ class Blocks(Family):
                     f"family must give {name!r} a list of columns, names or numbers, got {shown(given)}."
                 )
             found.append(tuple(_column(name, column) for column in given))
-        if not found:
-            raise ValueError("family must have at least one block of columns, got none.")
         return cls(tuple(families), tuple(found))
 
     def named(self, names: Sequence[str] | None) -> Blocks:
         """Return the same with numbers instead of names of columns."""
-        places = {str(name): place for place, name in enumerate(() if names is None else names)}
-        found = []
-        for columns in self.columns:
-            for column in columns:
-                if isinstance(column, str) and column not in places:
-                    have = ", ".join(places) or "no names: give their numbers"
-                    raise ValueError(
-                        f"family must have names of columns of the data, got {column!r}; they have {have}."
-                    )
-            found.append(tuple(places[part] if isinstance(part, str) else part for part in columns))
-        return replace(self, columns=tuple(found))
+        places: dict[int | str, int] = {str(name): j for j, name in enumerate(() if names is None else names)}
+        for column in chain.from_iterable(self.columns):
+            if isinstance(column, str) and column not in places:
+                have = ", ".join(map(str, places)) or "no names: give their numbers"
+                raise ValueError(
+                    f"family must have names of columns of the data, got {column!r}; they have {have}."
+                )
+        numbers = (tuple(places.get(column, column) for column in columns) for columns in self.columns)
+        return replace(self, columns=tuple(numbers))
 
     def check_columns(self, d: int) -> None:
         """Raise ValueError unless each of ``d`` columns is in exactly one block."""
-        seen: set[Any] = set()
-        for column in (int(column) for columns in self.named(None).columns for column in columns):
+        counts = Counter(map(int, chain.from_iterable(self.named(None).columns)))
+        for column, count in counts.items():
             if column >= d:
                 raise ValueError(f"family must have columns from 0 to {d - 1}, got {column}.")
-            if column in seen:
+            if count > 1:
                 raise ValueError(f"family must have each column in one block, got column {column} twice.")
-            seen.add(column)
-        left = sorted(set(range(d)) - seen)
+        left = sorted(set(range(d)) - set(counts))
         if left:
             which = ", ".join(map(str, left[:10])) + (", ..." if len(left) > 10 else "")
             raise ValueError(f"family must have every column in a block, got none for column {which}.")
@@ -145,35 +148,24 @@ class Blocks(Family):
             sums[:, place] = family.clipped(counts, sums[:, place])
         return sums
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether cells of a block may be missing."""
-        return any(family.takes_missing for family in self.families)
-
-    @property
-    def is_coded(self) -> bool:  # type: ignore[override]
-        """Whether a block has codes."""
-        return any(family.is_coded for family in self.families)
+    takes_missing, is_coded, needs_data = _any("takes_missing"), _any("is_coded"), _any("needs_data")
 
     @property
     def channels(self) -> tuple[float, ...]:  # type: ignore[override]
         """Factors of all blocks."""
         return tuple(value for family in self.families for value in family.channels)
 
-    @property
-    def needs_data(self) -> bool:
-        """Whether a block must learn."""
-        return any(family.needs_data for family in self.families)
-
     def learn(self, columns: Columns) -> Family:
         """Let each block learn from its columns."""
-        parts = [(family, columns.part(here)) for family, _, here in self._parts]
-        learnt = [family.learn(part) if family.needs_data else family for family, part in parts]
+        learnt = (
+            family.learn(columns.part(here)) if family.needs_data else family
+            for family, _, here in self._parts
+        )
         return replace(self, families=tuple(learnt))
 
     def streamed(self, columns: Columns) -> Family:
         """Let each block learn from more rows."""
-        learnt = [family.streamed(columns.part(here)) for family, _, here in self._parts]
+        learnt = (family.streamed(columns.part(here)) for family, _, here in self._parts)
         return replace(self, families=tuple(learnt))
 
     def coded_columns(self, d: int) -> tuple[int, ...]:
@@ -257,9 +249,8 @@ class Blocks(Family):
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
         """Return the parameters of each block, or None if a block has none."""
-        params: Params = {}
-        for family, place in zip(self.families, self.places, strict=True):
-            params[family.name] = family.m_step(counts, means[:, place])
+        pairs = zip(self.families, self.places, strict=True)
+        params = {family.name: family.m_step(counts, means[:, place]) for family, place in pairs}
         return None if None in params.values() else params
 
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:

@@ -90,15 +90,14 @@ class Categorical(Family):
     def __post_init__(self) -> None:
         for count in self.levels or ():
             check_int("levels", count, minimum=1, maximum=MOST)
+        for name in ("categories", "seen"):
+            for codes in getattr(self, name) or ():
+                _check_codes(name, codes)
         if self.categories is not None:
-            for codes in self.categories:
-                _check_codes("categories", codes)
             counts = tuple(map(len, self.categories))
             if self.levels not in (None, counts):
                 raise ValueError(f"levels must be the numbers of categories, {counts}, got {self.levels}.")
             object.__setattr__(self, "levels", counts)
-        for codes in self.seen or ():
-            _check_codes("seen", codes)
 
     @property
     def filler(self) -> Any:  # type: ignore[override]
@@ -117,11 +116,10 @@ class Categorical(Family):
         if self.levels is not None and self.seen is None:
             return self
         codes = self._codes_of(columns)
-        if self.levels is None or self.seen is None:
-            return replace(self, levels=tuple(part[-1] + 1 for part in codes), seen=codes)
-        parts = zip(self.seen, codes, self.levels, strict=True)
+        levels = self.levels or tuple(part[-1] + 1 for part in codes)
+        parts = zip(self.seen or codes, codes, levels, strict=True)
         merged = (sorted(code for code in {*old, *new} if code < count) for old, new, count in parts)
-        return replace(self, seen=tuple(map(tuple, merged)))
+        return replace(self, levels=levels, seen=tuple(map(tuple, merged)))
 
     def _codes_of(self, columns: Columns) -> tuple[tuple[int, ...], ...]:
         """Return the codes in the data, (0,) for a column without any."""
@@ -191,8 +189,7 @@ class Categorical(Family):
         """Return which indicators are one, shape (b, d)."""
         levels, places = np.array(self._levels()), self._places(y)
         if len(places) and ((places.max(axis=0) >= levels).any() or places.min() < 0):
-            self.checked(y, first)
-            raise ValueError(f"data must be codes below {levels.max()} (family {self.name!r}).")
+            self.checked(y, first)  # which raises the error
         places += np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int32)
         return places
 

@@ -9,7 +9,6 @@ five give full precision), and B = a / E[z].
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.log_normal import check_positive
 
-__all__ = ["Amounts", "Gamma", "solve_shape"]
+__all__ = ["Gamma", "solve_shape"]
 
 LARGEST = 1e8
 """Largest shape: at larger ones the log-density would lose digits."""
@@ -28,45 +27,8 @@ LARGE = 50.0
 """From this shape on, series replace differences of close numbers."""
 
 
-class Amounts(Family):
-    """Positive amounts y, relative to ``scale``; data may set ``scale`` and ``variation``."""
-
-    learnt = ("scale", "variation")
-    floor: float
-    scale: tuple[float, ...] | None
-    variation: tuple[float, ...] | None
-
-    def __post_init__(self) -> None:
-        check_real("floor", self.floor, minimum=0.0)
-
-    def learn(self, columns: Columns) -> Family:
-        """Set scale and variation from the data; a constant column has a variation of one."""
-        mean = np.where(columns.mean > 0.0, columns.mean, 1.0)  # others are refused by the check of rows
-        variation = np.square(np.sqrt(columns.variance) / mean)
-        variation = np.where(variation > 0.0, variation, 1.0)
-        scales, variations = tuple(mean.tolist()), tuple(variation.tolist())
-        changed: Any = self
-        found: Family = replace(changed, scale=self.scale or scales, variation=self.variation or variations)
-        return found
-
-    def unit(self, d: int) -> tuple[Array, Array]:
-        """Return scale and variation, (d,) each."""
-        one = (1.0,) * d
-        return np.array(self.scale or one), np.array(self.variation or one)
-
-    def check_rows(self, y: Rows) -> None:
-        """Raise ValueError for amounts that are not positive."""
-        check_positive(y)
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for parameters that are not positive."""
-        for name, values in params.items():
-            if (values <= 0).any():
-                raise ValueError(f"{name} must be positive.")
-
-
 @dataclass(frozen=True)
-class Gamma(Amounts):
+class Gamma(Family):
     """Positive amounts; ``params_`` has ``shapes`` and ``rates``, (M, d) each. The means are shapes / rates.
 
     Parameters
@@ -92,10 +54,37 @@ class Gamma(Amounts):
 
     name = "gamma"
     kinds = 2
+    learnt = ("scale", "variation")
 
     floor: float = 1e-6
     scale: tuple[float, ...] | None = field(default=None, repr=False)
     variation: tuple[float, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_real("floor", self.floor, minimum=0.0)
+
+    def learn(self, columns: Columns) -> Family:
+        """Set scale and variation from the data; a constant column has a variation of one."""
+        mean = np.where(columns.mean > 0.0, columns.mean, 1.0)  # others are refused by the check of rows
+        variation = np.square(np.sqrt(columns.variance) / mean)
+        variation = np.where(variation > 0.0, variation, 1.0)
+        scales, variations = tuple(mean.tolist()), tuple(variation.tolist())
+        return replace(self, scale=self.scale or scales, variation=self.variation or variations)
+
+    def unit(self, d: int) -> tuple[Array, Array]:
+        """Return scale and variation, (d,) each."""
+        one = (1.0,) * d
+        return np.array(self.scale or one), np.array(self.variation or one)
+
+    def check_rows(self, y: Rows) -> None:
+        """Raise ValueError for amounts that are not positive."""
+        check_positive(y)
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError for parameters that are not positive."""
+        for name, values in params.items():
+            if (values <= 0).any():
+                raise ValueError(f"{name} must be positive.")
 
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of both parameters."""

@@ -12,13 +12,13 @@ M-step: μ = a (1 + E t) and μ / λ = μ E[1/y] − 1 = (1 + E t) E u − (E t)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Params
-from swiftem.mixture.families.gamma import Amounts
+from swiftem.mixture.families.gamma import Gamma
 
 __all__ = ["InverseGaussian"]
 
@@ -32,7 +32,7 @@ LARGEST = 1e30
 
 
 @dataclass(frozen=True)
-class InverseGaussian(Amounts):
+class InverseGaussian(Gamma):
     """Positive amounts with a long tail; ``params_`` has ``means`` and ``shapes`` (M, d).
 
     The variances are means³ / shapes.
@@ -57,11 +57,6 @@ class InverseGaussian(Amounts):
 
     name = "inverse-gaussian"
     bounds = (-1.0, np.inf)
-    kinds = 2
-
-    floor: float = 1e-6
-    scale: tuple[float, ...] | None = field(default=None, repr=False)
-    variation: tuple[float, ...] | None = field(default=None, repr=False)
 
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the means and of λ."""

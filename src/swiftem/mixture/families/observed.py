@@ -23,6 +23,7 @@ the same holds for the complete log-density of (y, u). See :class:`ObservedT`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.student_t import StudentT
 
 __all__ = ["Observed", "ObservedT", "complete", "observed", "widened"]
+
+
+def _own(name: str) -> Any:
+    """Return a member of :class:`Observed` that is the complete family's own."""
+    return property(attrgetter(f"family.{name}"))
 
 
 @dataclass(frozen=True)
@@ -60,20 +66,10 @@ class Observed(Family):
 
     family: Family
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name of the family."""
-        return self.family.name
-
-    @property
-    def is_coded(self) -> bool:  # type: ignore[override]
-        """Whether the columns are codes."""
-        return self.family.is_coded
-
-    @property
-    def needs_data(self) -> bool:
-        """Whether the family must learn."""
-        return self.family.needs_data
+    name = _own("name")
+    is_coded, channels, needs_data = _own("is_coded"), _own("channels"), _own("needs_data")
+    shapes, check_params, n_free = _own("shapes"), _own("check_params"), _own("n_free")
+    draw, imputed, drawn = _own("draw"), _own("imputed"), _own("drawn")
 
     def learn(self, columns: Columns) -> Family:
         """Let the family learn from the observed cells."""
@@ -82,30 +78,6 @@ class Observed(Family):
     def streamed(self, columns: Columns) -> Family:
         """Let the family learn from more rows."""
         return replace(self, family=self.family.streamed(columns))
-
-    def shapes(self, n_components: int, d: int) -> dict[str, Any]:
-        """Return the shapes of the family's parameters."""
-        return self.family.shapes(n_components, d)
-
-    def check_params(self, params: Params) -> None:
-        """Let the family check its parameters."""
-        self.family.check_params(params)
-
-    def n_free(self, n_components: int, d: int) -> int:
-        """Return the number of free parameters."""
-        return self.family.n_free(n_components, d)
-
-    def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
-        """Return complete random rows."""
-        return self.family.draw(params, labels, rng)
-
-    def imputed(self, y: Rows, rows: Array, params: Params) -> Array:
-        """Return rows with the family's values in missing cells."""
-        return self.family.imputed(y, rows, params)
-
-    def drawn(self, y: Rows, params: Params, labels: Index, rng: np.random.Generator) -> Rows:
-        """Return rows with the family's random values in missing cells."""
-        return self.family.drawn(y, params, labels, rng)
 
     def _filled(self, y: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """Return rows with a valid value in missing cells, and which cells are observed."""
@@ -205,11 +177,6 @@ class ObservedT(Observed):
     """
 
     family: StudentT
-
-    @property
-    def channels(self) -> tuple[float, ...]:  # type: ignore[override]
-        """Factors of the two further channels."""
-        return self.family.channels
 
     def widths(self, d: int) -> tuple[int, ...]:
         """Return the numbers of features of the three channels."""

@@ -28,8 +28,8 @@ from swiftem.estimators.mixture.optima.kinds import SHORT, of_labels, run_k_mean
 from swiftem.estimators.mixture.optima.sample import is_scarce, pass_time
 from swiftem.estimators.mixture.optima.spurious import at_floor
 from swiftem.estimators.mixture.optima.together import Together
+from swiftem.estimators.mixture.starts import starts_of
 from swiftem.kernels.threads import in_order, one_thread
-from swiftem.mixture.starts import starts_of
 
 __all__ = ["candidates", "first_of_few", "is_few"]
 

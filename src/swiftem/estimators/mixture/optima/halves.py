@@ -27,10 +27,9 @@ from swiftem.core.types import Array
 from swiftem.estimators.mixture.optima.sample import on_rows
 from swiftem.estimators.mixture.split import Gaussians, axes_of_few
 from swiftem.mixture.compute.numpy import lower_triangle
-from swiftem.mixture.covariance import Covariance
+from swiftem.mixture.covariance import Covariance, GaussianStatistics, GaussianTheta
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.prior import BoundPrior
-from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
 __all__ = ["Halves", "Seen", "halves_of", "losses_of_merges"]
 

@@ -25,9 +25,9 @@ from swiftem.estimators.mixture.split import (
     double_component,
     splits_of,
 )
+from swiftem.estimators.mixture.starts import starts_of
+from swiftem.mixture.covariance import GaussianTheta
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts import starts_of
-from swiftem.mixture.theta import GaussianTheta
 
 __all__ = [
     "KINDS",

@@ -18,8 +18,8 @@ from swiftem.estimators.mixture.base import rows_of
 from swiftem.estimators.mixture.optima.noise import NoisySource, with_noise
 from swiftem.estimators.mixture.optima.together import Together
 from swiftem.estimators.validated import SAMPLE_BYTES, in_memory
+from swiftem.mixture.components import spread_rows
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.rows import spread_rows
 
 __all__ = [
     "MOST_WORK",

@@ -27,8 +27,8 @@ from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 from swiftem.estimators.mixture.optima.sample import units
+from swiftem.mixture.components import spread_rows
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.rows import spread_rows
 
 __all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "on_few_values", "sentence"]
 

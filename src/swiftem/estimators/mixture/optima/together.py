@@ -24,8 +24,8 @@ from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import in_order
 from swiftem.methods.accelerated import FACTOR, FIRST, SLACK
 from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, squared_reach
+from swiftem.mixture.covariance import GaussianStatistics, GaussianTheta
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
 __all__ = ["Together", "is_divisible"]
 

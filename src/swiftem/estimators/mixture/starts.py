@@ -9,14 +9,12 @@ import numpy as np
 
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Rows, Theta
-from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.components import BoundComponents, two_dimensional
 from swiftem.mixture.compute.conditionals import blocks_of, conditionals, expected_rows, numbered
 from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.covariance import GaussianStatistics, GaussianTheta
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.missing import CompletedGaussians
 from swiftem.mixture.model import BoundMixture
-from swiftem.mixture.rows import drawn_labels, two_dimensional
-from swiftem.mixture.theta import GaussianStatistics, GaussianTheta
 
 __all__ = ["DEAD", "GaussianStarts", "MixtureStarts", "starts_of"]
 
@@ -79,7 +77,7 @@ class GaussianStarts:
 
     def start_rows(self, responsibilities: Array, batch: Batch) -> Array:
         """Return posterior rows (b, R) of responsibilities (b, M) of a start."""
-        if isinstance(self.bound, CompletedGaussians):
+        if self.bound.kind.completes:
             return _completed_rows(self.bound, responsibilities, batch)
         return responsibilities
 
@@ -98,7 +96,7 @@ class GaussianStarts:
         """Return the components without an M-step; for "tied", all if the shared covariance has none."""
         bound, prior = self.bound, self.bound.prior
         parts = bound.unpack(s)
-        least = bound.kind.least_count(parts)
+        least = bound.kind.counts(parts).min(axis=1)
         bad = (least + prior.mean_precision <= 0.0) | (least + prior.degrees <= 0.0)
         bad |= parts.weights + bound.epsilon <= 0.0
         _, covariances, floor = self._moments(parts)
@@ -164,7 +162,7 @@ class GaussianStarts:
 
         They have their conditional means, or random draws if there is a generator.
         """
-        if isinstance(self.bound, CompletedGaussians):
+        if self.bound.kind.completes:
             return _completed_cells(self.bound, y, rows, theta, rng)
         if not self.bound.model.has_holes:
             return y
@@ -270,14 +268,14 @@ def starts_of(bound: BoundComponents) -> GaussianStarts | MixtureStarts:
     return MixtureStarts(bound)
 
 
-def _share_largest(weights: Array, parts: Sequence[Array]) -> Index:
+def _share_largest(weights: Array, parts: Sequence[Array | None]) -> Index:
     """Give components without weight an equal share of the largest one's statistics, in place.
 
     Parameters
     ----------
     weights : ndarray, shape (M,)
         Weights of the components; they may be one of the parts.
-    parts : sequence of ndarray, shapes (M, ...)
+    parts : sequence of ndarray, shapes (M, ...), or None
         Statistics by component.
 
     Returns
@@ -288,7 +286,8 @@ def _share_largest(weights: Array, parts: Sequence[Array]) -> Index:
     empty, largest = np.flatnonzero(weights <= 0.0), int(weights.argmax())
     sharing = np.append(empty, largest)
     for part in parts:
-        part[sharing] = part[largest] / len(sharing)
+        if part is not None:
+            part[sharing] = part[largest] / len(sharing)
     return empty
 
 
@@ -297,7 +296,7 @@ def _dead(counts: Array, is_held: bool) -> Index:
     return np.flatnonzero((counts < DEAD) & (not is_held))
 
 
-def _completed_rows(bound: CompletedGaussians, r: Array, batch: Batch) -> Array:
+def _completed_rows(bound: BoundGaussians, r: Array, batch: Batch) -> Array:
     """Return statistics (b, q) of a start, whose missing cells have mean and variance of their column."""
     z = bound.centred(batch)
     missing = np.isnan(z)
@@ -313,7 +312,7 @@ def _completed_rows(bound: CompletedGaussians, r: Array, batch: Batch) -> Array:
 
 
 def _completed_cells(
-    bound: CompletedGaussians, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None
+    bound: BoundGaussians, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None
 ) -> Rows:
     """Return rows with conditional means, or draws, in missing cells, which depend on the observed ones."""
     filled, (n_components, d) = np.array(y, dtype=np.float64), theta.means.shape
@@ -323,7 +322,7 @@ def _completed_cells(
         z = filled[here]
         missing = np.isnan(z)
         patterns, number = numbered(~missing)
-        given = conditionals(patterns, theta.weights, theta.means, bound.covariances(theta))
+        given = conditionals(patterns, theta.weights, theta.means, bound.matrices(theta))
         expected, _ = expected_rows(z, theta.means, given, number)
         if labels is None or noise is None:
             values = np.einsum("bm,bmd->bd", rows[here], expected)
@@ -336,3 +335,14 @@ def _completed_cells(
             values += np.einsum("bij,bj->bi", factors, np.where(missing, noise[here], 0.0))
         filled[here] = np.where(missing, values, z)
     return filled.astype(y.dtype, copy=False)
+
+
+def drawn_labels(rows: Array, rng: np.random.Generator) -> Index:
+    """Return a random component (b,) of each row, by its responsibilities (b, M).
+
+    >>> drawn_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0))
+    array([1, 0])
+    """
+    ends = np.cumsum(rows, axis=1)
+    at = rng.random((len(rows), 1)) * ends[:, -1:]
+    return np.asarray(np.minimum((ends <= at).sum(axis=1), rows.shape[1] - 1))
