@@ -105,13 +105,14 @@ def _pass(
         weights=rng.dirichlet(np.full(n_components, 5.0)), means=means, covariances=covariances
     )
     e_step: Any = problem.compute
-    rows_, given = e_step.device_rows.resident, e_step.given(theta)
-    fast = e_step.kernels(rows_, given)
+    rows_, (at, extents) = e_step.device_rows.resident, e_step.given(theta)
+    fast = e_step.kernels(rows_, extents)
     # Passes are in float64 if no kernel keeps the bound of the error.
-    call = partial(sums, rows_, given) if fast is None else partial(fast.sums, given.theta)
-    found, exact = call().sums.cpu().numpy(), sums(rows_, given).sums.cpu().numpy()
+    exact_call = partial(sums, rows_, at, extents)
+    call = exact_call if fast is None else partial(fast.sums, at)
+    found, exact = call()[0].cpu().numpy(), exact_call()[0].cpu().numpy()
     error = float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
-    phi, constant = given.theta.phi.float(), given.theta.constant.float()
+    phi, constant = at.phi.float(), at.constant.float()
     is_graph = fast is not None and fast.can_be_captured
     value = queued(graph_of(call).replay if is_graph else call, repeats)
     peer = queued(lambda: eager(y, phi, constant, kind), max(1, repeats // 3), 3)

@@ -100,9 +100,7 @@ def eager(counts: Any, doc_topic: Any, word_topic: Any) -> tuple[Any, Any]:
     import torch
 
     side = counts.by_document
-    document = torch.repeat_interleave(
-        torch.arange(len(counts.weight), device=word_topic.device), counts.begin.diff()
-    )
+    document = torch.repeat_interleave(side.row.long(), side.begin.diff())
     by_document, by_word = torch.zeros_like(doc_topic), torch.zeros_like(word_topic)
     for start in range(0, len(document), BLOCK):
         d, v = document[start : start + BLOCK], side.other[start : start + BLOCK].long()

@@ -84,11 +84,11 @@ def test_rejected_steps_are_counted():
 @pytest.mark.parametrize("kind", ["full", "diag"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_memory_that_does_not_fit_is_on_the_host(monkeypatch, stretches, caplog, kind, dtype):
-    from swiftem.mixture.compute import torch_rows
+    from swiftem.mixture.compute.torch import DeviceRows
 
     y = clusters(600, dtype=dtype)
     whole = both(y, kind, METHODS["fiem"])[0]
-    monkeypatch.setattr(torch_rows.DeviceRows, "fits", lambda self, needed: needed != 8 * 601 * 4)
+    monkeypatch.setattr(DeviceRows, "fits", lambda self, needed: needed != 8 * 601 * 4)
     with caplog.at_level("INFO", logger="swiftem"):
         found = both(y, kind, METHODS["fiem"])[0]
     assert "the memory of fiem stays in pinned memory of the CPU" in caplog.text

@@ -337,16 +337,16 @@ def test_results_of_tensors_stay_on_the_device(monkeypatch, dtype):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
-    from swiftem.mixture.compute import torch_rows
+    from swiftem.mixture.compute import torch as passes
 
     y = clusters(5000, dtype=np.float32)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
     whole, theta = problem(y, kind, weight=weight)
     expected, value = whole.compute.full(theta), whole.compute.objective(theta)
-    monkeypatch.setattr(torch_rows, "NUMBERS", 900)
-    monkeypatch.setattr(torch_rows, "BYTES", 700 * 8 * y.shape[1])
-    monkeypatch.setattr(torch_rows, "LEAST_ROWS", 1)
-    monkeypatch.setattr(torch_rows.DeviceRows, "fits", lambda self, needed: False)
+    monkeypatch.setattr(passes, "NUMBERS", 900)
+    monkeypatch.setattr(passes, "BYTES", 700 * 8 * y.shape[1])
+    monkeypatch.setattr(passes, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes.DeviceRows, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
         monkeypatch.setattr("swiftem.mixture.compute.triton.LEAST_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)

@@ -11,9 +11,8 @@ import swiftem
 from swiftem.core.checks import MemoryLimitError
 from swiftem.estimators.topics.torch_topics import DeviceTopics
 from swiftem.topics.compute import torch as passes
-from swiftem.topics.compute import torch_streamed as streamed
 from swiftem.topics.compute.device_documents import DeviceDocuments
-from swiftem.topics.compute.torch_streamed import StreamedPasses, bytes_needed
+from swiftem.topics.compute.torch import StreamedPasses, bytes_needed
 from swiftem.topics.documents import m_step
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
@@ -36,7 +35,7 @@ def counts(n=300, n_words=50):
 def small(monkeypatch):
     """Small temporary arrays, so that a limit can be small too."""
     monkeypatch.setattr(passes, "NUMBERS", 40_000)
-    monkeypatch.setattr(streamed, "FAST_WORK", 0)
+    monkeypatch.setattr(passes, "FAST_WORK", 0)
 
 
 def limit(X, parts=5):
@@ -144,7 +143,7 @@ def test_blocks_of_kernels():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU is needed")
 def test_the_limit_on_a_gpu(monkeypatch):
     """Kernels in blocks: the memory of the device stays below the limit, and bits are the same every time."""
-    monkeypatch.setattr(streamed, "FAST_WORK", 64 << 20)
+    monkeypatch.setattr(passes, "FAST_WORK", 64 << 20)
     rng = np.random.default_rng(0)
     X = sp.random_array((60_000, 2000), density=0.03, rng=rng, format="csr")
     X.data = np.ceil(3.0 * X.data)

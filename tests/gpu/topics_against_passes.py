@@ -13,8 +13,13 @@ import torch
 from swiftem.estimators.topics.torch_topics import m_step
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.device_documents import DeviceDocuments
-from swiftem.topics.compute.torch import DeviceCounts, TorchPasses, left_out_of
-from swiftem.topics.compute.torch_streamed import StreamedPasses, host_blocks
+from swiftem.topics.compute.torch import (
+    DeviceCounts,
+    StreamedPasses,
+    TorchPasses,
+    host_blocks,
+    left_out_of,
+)
 from swiftem.topics.compute.triton import KernelPasses
 
 DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"

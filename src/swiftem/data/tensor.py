@@ -97,15 +97,13 @@ class TensorSource(ArraySource):
 
     def mean_row(self) -> Array:
         """Return the weighted mean of the rows, shape (d,), computed on the device."""
-        torch, tensor = torch_of("a tensor"), self.tensor
-        origin = tensor[0].double()
-        total = torch.zeros_like(origin)
+        origin = self.tensor[0].double()
+        total = origin.new_zeros(len(origin))
+        weights = None if self._weight is None else torch_of("a tensor").from_numpy(self._weight)
         rows = max(1, NUMBERS // len(origin))
         for start in range(0, self.n, rows):
-            away = tensor[start : start + rows].double() - origin
-            if self._weight is None:
-                total += away.sum(dim=0)
-            else:
-                total += torch.from_numpy(self._weight[start : start + rows]).to(tensor.device) @ away
+            away = self.tensor[start : start + rows].double() - origin
+            here = None if weights is None else weights[start : start + rows].to(origin.device)
+            total += away.sum(dim=0) if here is None else here @ away
         mean: Array = (origin + total / self.total_weight).cpu().numpy()
         return mean

@@ -1,7 +1,8 @@
-"""Iterations on a device of PyTorch: declared methods on batches of rows, and em.
+"""What stays on a device of PyTorch: the M-step of Gaussian mixtures, em, and declared methods on batches.
 
-Everything is float64, and nothing is copied to the CPU between iterations, so that CUDA graphs replay them.
-The CPU draws the samples of the next stretch meanwhile.
+Everything is float64, and nothing is copied to the CPU between iterations, so that CUDA graphs replay them:
+whether statistics are in the domain is a tensor, too. Meanwhile the CPU draws later samples.
+The M-step has the formulas of :mod:`swiftem.mixture.covariance`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from swiftem.core.algorithm import Current, Task
@@ -21,22 +23,138 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.samples import Drawn, Samples
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.torch_device import graph_of
-from swiftem.mixture.compute.torch import Given, TorchCompute, features, on_device, whitened_logits
-from swiftem.mixture.compute.torch_m_step import DeviceMStep
-from swiftem.mixture.compute.torch_rows import DeviceRows, DeviceTheta, Sums
+from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.torch import (
+    DeviceRows,
+    DeviceTheta,
+    Sums,
+    TorchCompute,
+    features,
+    on_device,
+    whitened_logits,
+)
+from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
+from swiftem.mixture.covariance import ROUNDING as REFERENCE_ROUNDING
 from swiftem.mixture.gaussians import BoundGaussians
 
-__all__ = ["DeviceEM", "TorchLoop"]
+__all__ = ["DeviceEM", "DeviceMStep", "TorchLoop"]
 
 log = logging.getLogger("swiftem")
 
+ROUNDING = 2.0 * REFERENCE_ROUNDING
+"""Twice what the reference allows, which then never refuses what was accepted here."""
 NUMBERS = 1 << 27
 """Most whitened differences of a batch; with more, logits are those of expanded squares."""
 INDICES = 1 << 24
 """Most indices of a stretch."""
 AT_ONCE = 16
 """Iterations of the larger CUDA graph."""
-NONE = np.empty(0)
+
+
+class DeviceMStep:
+    """θ̄(s), from flat statistics on a device to the coefficients of E-steps there.
+
+    Parameters
+    ----------
+    bound : BoundGaussians
+        The model.
+    device : device
+        Where statistics are.
+    """
+
+    def __init__(self, bound: BoundGaussians, device: torch.device) -> None:
+        def there(values: ArrayLike) -> Tensor:
+            return torch.from_numpy(np.array(values)).to(device)
+
+        self.code, self._count, self._d = bound.code, bound.n_components, bound.d
+        prior, known = bound.prior, bound.model.known_weights
+        self._kappa, self._degrees = float(prior.mean_precision), float(prior.degrees)
+        self._mean, self._scale = there(prior.mean), there(prior.scale)
+        has_matrices = self.code in (FULL, TIED)
+        square = torch.outer(self._mean, self._mean) if has_matrices else self._mean.square()
+        self._outer = square * self._kappa
+        self._reg, self._epsilon = float(bound.model.reg_covar), float(bound.epsilon)
+        self._known = None if known is None else there(known)
+        if not has_matrices:
+            return
+        d, (row, column) = self._d, lower_triangle(self._d)
+        places = np.empty((d, d), dtype=np.intp)
+        places[row, column] = places[column, row] = np.arange(len(row))
+        self._places, self._row, self._column = there(places), there(row), there(column)
+        self._signs = there(np.where(row == column, -0.5, -1.0))
+        self._eye = torch.eye(d, dtype=torch.float64, device=device)
+        self._ranks = there(1.0 + 4.0 * np.arange(d))  # each column that is eliminated rounds
+
+    def __call__(self, s: Tensor) -> tuple[Tensor, DeviceTheta]:
+        """Return whether ``s`` (q,) is in the domain, a tensor, and φ(θ̄(s)), of any values if it is not."""
+        count, d = self._count, self._d
+        end = count * (1 + d)
+        counts, sums, squares = s[:count], s[count:end].view(count, d), s[end:]
+        least, kappa = counts.min(), self._kappa
+        is_in = (least + self._epsilon > 0.0) & (least + kappa > 0.0) & (least + self._degrees > 0.0)
+        means = (sums + kappa * self._mean) / (counts + kappa)[:, None]
+        weights = counts + self._epsilon
+        log_weights = torch.log(self._known if self._known is not None else weights / weights.sum())
+        log_weights = log_weights - 0.5 * d * float(np.log(2.0 * np.pi))
+        if self.code in (FULL, TIED):
+            covariances, floor = self._matrices(counts, means, squares)
+            lower, info = torch.linalg.cholesky_ex(covariances)
+            pivots = lower.diagonal(dim1=1, dim2=2).square()
+            is_in = is_in & (info == 0).all() & _is_positive(pivots, floor)
+            whiten = torch.linalg.solve_triangular(lower, self._eye.expand_as(lower), upper=False)
+            return is_in, self._of_matrices(means, whiten, log_weights)
+        variances, floor = self._variances(counts, means, squares)
+        is_in = is_in & _is_positive(variances, floor)
+        precision = 1.0 / variances
+        plain = log_weights + 0.5 * torch.log(precision).sum(dim=1)
+        constant = plain - 0.5 * (precision * means * means).sum(dim=1)
+        squared = -0.5 * (precision if self.code == DIAG else precision[:, :1])
+        phi = torch.cat([precision * means, squared], dim=1).T
+        none = means.new_empty((0, d, d))
+        return is_in, DeviceTheta(phi, constant, means, plain, none, precision.sqrt())
+
+    def _matrices(self, counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        """Return covariances (M or 1, d, d), and the rounding errors of their diagonals."""
+        kappa = self._kappa
+        if self.code == FULL:
+            inverse = (1.0 / (counts + self._degrees))[:, None, None]
+            moments = squares.view(self._count, -1)[:, self._places]
+            between = (counts + kappa)[:, None, None] * (means[:, :, None] * means[:, None, :])
+            scatter = moments - between + (self._scale + self._outer)
+        else:
+            inverse = (1.0 / (counts.sum() + self._degrees)).view(1, 1, 1)
+            moments = squares[self._places][None]
+            between = (((counts + kappa)[:, None] * means).T @ means)[None]
+            between = 0.5 * (between + between.transpose(1, 2))
+            scatter = moments - between + (self._scale + self._count * self._outer)
+        floor = ROUNDING * self._ranks * moments.diagonal(dim1=1, dim2=2).abs() * inverse[:, 0]
+        return scatter * inverse + self._reg * self._eye, floor
+
+    def _of_matrices(self, means: Tensor, whiten: Tensor, log_weights: Tensor) -> DeviceTheta:
+        whitened = (whiten @ means[:, :, None])[:, :, 0]
+        plain = log_weights + torch.log(whiten.diagonal(dim1=1, dim2=2)).sum(dim=1)
+        constant = plain - 0.5 * whitened.square().sum(dim=1)
+        transposed = whiten.transpose(1, 2)
+        linear = (transposed @ whitened[:, :, None])[:, :, 0]
+        if self.code == FULL:
+            precision = transposed @ whiten
+            linear = torch.cat([linear, precision[:, self._row, self._column] * self._signs], dim=1)
+        return DeviceTheta(linear.T, constant, means, plain, whiten, means.new_empty((0, self._d)))
+
+    def _variances(self, counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+        """Return variances (M, d), for "spherical" all of a row equal, and their rounding errors."""
+        kappa, inverse = self._kappa, (1.0 / (counts + self._degrees))[:, None]
+        scatter = self._scale + self._outer - (counts + kappa)[:, None] * means.square()
+        raw = squares.view(self._count, -1)
+        if self.code == SPHERICAL:
+            scatter, inverse = scatter.sum(dim=1, keepdim=True), inverse / self._d
+        variances = (scatter + raw) * inverse + self._reg
+        return variances.expand(-1, self._d), ROUNDING * raw.abs() * inverse
+
+
+def _is_positive(variances: Tensor, floor: Tensor) -> Tensor:
+    """Return whether all are finite and above ``floor`` and zero; false for NaN."""
+    return ((variances > floor) & (variances > 0.0) & torch.isfinite(variances)).all()
 
 
 def _into(held: DeviceTheta | None, theta: DeviceTheta) -> DeviceTheta:
@@ -63,21 +181,20 @@ class DeviceEM:
     """
 
     def __init__(self, compute: TorchCompute, bound: BoundGaussians) -> None:
-        self._compute, self._bound, self._device = compute, bound, compute.device_rows.device
-        self._m_step = DeviceMStep(bound, self._device)
+        self._compute, self._bound = compute, bound
+        self._m_step = DeviceMStep(bound, compute.device_rows.device)
         self._now: DeviceTheta | None = None
         self._next: DeviceTheta | None = None
-        self._s, self._before = torch.zeros((2, bound.size), dtype=torch.float64, device=self._device)
+        self._s, self._before = compute.device_rows.reach.new_zeros((2, bound.size))
         self._numbers = self._s.new_zeros(5)
-        self._extents = [0.0, 0.0]
+        self._extents = 0.0, 0.0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._is_compiled = False
 
     def load(self, theta: Theta) -> None:
         """Set θ."""
-        given = on_device(self._bound.coefficients(theta), self._device)
+        given, self._extents = self._compute.given(theta)
         self._now, self._next = _into(self._now, given), _into(self._next, given)
-        self._extents = self._compute.extents(given).tolist()
 
     def advance(self) -> tuple[float, bool, float]:
         """Do a pass at θ, and the M-step that gives the next θ; wait for what decides how to continue.
@@ -88,27 +205,27 @@ class DeviceEM:
         assert self._next is not None, "load comes first"
         now, compute = _into(self._now, self._next), self._compute
         self._before.copy_(self._s)
-        given, rows = Given(self._bound.code, now, *self._extents), compute.device_rows.resident
-        kernels = None if rows is None else compute.kernels(rows, given)
-        if kernels is None:
-            self._finish(compute.total(given))
-        elif self._is_compiled and kernels.can_be_captured:
+        rows = compute.device_rows.resident
+        kernels = None if rows is None else compute.kernels(rows, self._extents)
+        if kernels is None or not (self._is_compiled and kernels.can_be_captured):
+            self._finish(compute.total(now, self._extents))
+            self._is_compiled |= kernels is not None and self._s.is_cuda
+        else:
             if self._graph is None:
                 self._graph = graph_of(lambda: self._finish(compute.completed(kernels.sums(now), now)))
             self._graph.replay()
-        else:
-            self._finish(compute.completed(kernels.sums(now), now))
-            self._is_compiled = self._s.is_cuda
-        value, is_in, least, *self._extents = self._numbers.tolist()
+        value, is_in, least, reach, logit = self._numbers.tolist()
+        self._extents = reach, logit
         compute.evaluations += compute.n
         loss = -value - compute.device_rows.total_base
         return loss / compute.total_weight, bool(is_in), least
 
     def _finish(self, total: Sums) -> None:
         """Write s, the next θ, and the numbers that the CPU reads."""
-        s = self._compute.flat(total.sums) / self._compute.total_weight
+        sums, log_likelihood = total
+        s = self._compute.flat(sums) / self._compute.total_weight
         is_in, theta = self._m_step(s)
-        numbers = torch.stack([total.log_likelihood, is_in.double(), s[: len(total.sums)].min()])
+        numbers = torch.stack([log_likelihood, is_in.double(), s[: len(sums)].min()])
         self._numbers.copy_(torch.cat([numbers, self._compute.extents(theta)]))
         self._s.copy_(s)
         _into(self._next, theta)
@@ -139,33 +256,18 @@ def _on_host(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -
     return torch.as_tensor(SimpleNamespace(host=host, __cuda_array_interface__=interface), device=device)
 
 
-class _Indices(Draws, Samples):
-    """Draws of a stretch without their samples, which are on the device; the next ones are drawn ahead.
+class _DrawnAhead(Draws):
+    """Draws whose next indices are drawn while the device is busy; ``stop`` is the end of the last block."""
 
-    Parameters
-    ----------
-    draws : Draws
-        The sample indices.
-    most : int
-        Most iterations of a stretch.
-    """
-
-    def __init__(self, draws: Draws, most: int) -> None:
-        self._draws, self._most = draws, most
-        self._start, self._made = 0, draws.block(0, 0)
-
-    def stop(self, start: int, stop: int, batch_size: int) -> int:
-        return min(stop, start + self._most)
-
-    def drawn(self, index: tuple[Index, ...], memory: Array | None = None) -> Drawn:
-        return Drawn(NONE, NONE, index, memory, None)
+    def __init__(self, draws: Draws) -> None:
+        self._draws, self.stop = draws, 0
+        self.draw_ahead(0, 0)
 
     def at(self, k: int) -> tuple[Index, ...]:
-        """Return the indices of iteration ``k``."""
         return self._draws.at(k)
 
     def block(self, start: int, stop: int) -> tuple[Index, ...]:
-        """Return the indices of iterations ``start`` to ``stop`` − 1."""
+        self.stop = stop
         if start != self._start:
             self.draw_ahead(start, stop)
         missing = self._draws.block(start + len(self._made[0]), stop)
@@ -173,7 +275,7 @@ class _Indices(Draws, Samples):
         return tuple(np.concatenate(parts)[: stop - start] for parts in made)
 
     def draw_ahead(self, start: int, stop: int) -> None:
-        """Draw the indices of these iterations."""
+        """Draw the indices of iterations ``start`` to ``stop`` − 1."""
         self._start, self._made = start, self._draws.block(start, stop)
 
 
@@ -200,8 +302,9 @@ class TorchLoop(CompiledLoop):
         assert isinstance(task.model, BoundGaussians)
         n, b = task.source.n, task.method.batch_size
         most = max(1, min(1 << 13, INDICES // (b * update.streams)))
-        self._ahead = _Indices(task.draws, most)
-        super().__init__(task._replace(draws=self._ahead), update, self._ahead)
+        self._ahead = _DrawnAhead(task.draws)
+        only_indices = Samples(np.empty(0), np.empty(0), most_rows=most * b)
+        super().__init__(task._replace(draws=self._ahead), update, only_indices)
         self.bound, self._rows, self._device = task.model, device_rows.resident, device_rows.device
         self._m_step = DeviceMStep(self.bound, self._device)
 
@@ -229,7 +332,7 @@ class TorchLoop(CompiledLoop):
         self._given: DeviceTheta | None = None
         self._is_loaded = self._has_anchor = self._is_changed = False
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        self._k = self._end = 0
+        self._end = 0
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1 in stretches."""
@@ -250,17 +353,12 @@ class TorchLoop(CompiledLoop):
         """Return θ̄(s)."""
         return self.bound.m_step(s)
 
-    def stretch(self, now: Current, stop: int) -> int:
-        """Do iterations until the next renewal or ``stop``."""
-        self._k = now.k
-        return super().stretch(now, stop)
-
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Do the iterations on the device, and draw those of the next stretch meanwhile."""
         self._load(drawn.memory)
         self._send(drawn.index, steps)
         self._run(len(steps))
-        last = self._k + len(steps)
+        last = self._ahead.stop
         self._ahead.draw_ahead(last, min(self._end, last + len(steps)))  # the next stretch is about as long
         rejected, before = torch.cat([self._rejected, self._rejected_before]).tolist()
         self.s[:], self.centre[:], self.before[:] = self._state.cpu().numpy()

@@ -1,4 +1,7 @@
-"""Full passes over float32 rows of Gaussians by kernels in Triton; ``torch.py`` defines what they compute.
+"""Full passes over float32 rows of Gaussians by kernels in Triton.
+
+Their twin is :func:`swiftem.mixture.compute.torch.sums`, which defines what they compute and is used for rows
+of float64, without a GPU, and where float32 is not enough. :func:`kernel_rows` chooses among the kernels.
 
 A float32 number is split into two of float16, hi + lo, and a product into hi·hi + hi·lo + lo·hi. Tensor cores
 truncate when they accumulate, so the product of one tile is added to float32 registers. Responsibilities are
@@ -23,8 +26,7 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem.kernels.cache import keep_private
-from swiftem.mixture.compute.torch import Given
-from swiftem.mixture.compute.torch_rows import DeviceTheta, Rows, Sums
+from swiftem.mixture.compute.torch import DeviceTheta, Rows, Sums
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL
 
 __all__ = ["KernelRows", "ManyColumns", "OnePass", "TwoPasses", "kernel_rows"]
@@ -36,7 +38,7 @@ LEAST_ROWS = 1 << 16
 MOST_COMPONENTS, MOST_FEATURES, MOST_WHITENED = 128, 128, 256
 """Largest sizes of one pass: components, features, and numbers of all whitened differences of a row."""
 MOST_COLUMNS = 128
-"""Most columns of other passes."""
+"""Most columns of rows in the form of kernels, without |x|² of "spherical"."""
 LARGEST_LOGIT, FARTHEST = 512.0, 512.0
 """Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
 that are differences of squares so many times as large."""
@@ -102,8 +104,9 @@ def one_pass(
     SQUARES: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ):
-    """One pass with few components and features; a program does every so many-th block of B rows.
+    """Compute a whole pass; chosen if components and features are few.
 
+    A program does every so many-th block of B rows.
     X (n, C) float32, whose features are its P = C columns, or for SQUARES x_0, x_0², x_1, ... (P = 2·C). PHI
     (2, P, M·K): hi, then lo. With K = 1, logits are X·PHI + CONSTANT. With K > 1, for full covariances, they
     are CONSTANT − Σ over K of (X·PHI)², squares of whitened rows, so that no digits cancel. Sums of each
@@ -159,7 +162,7 @@ def one_pass(
 def normalisers(
     X, PHI, NORM, COMPONENTS, LOGS, n, padded, M, B: tl.constexpr, C: tl.constexpr, HAS_NORMS: tl.constexpr
 ):
-    """First of two passes, for many components; B rows, C components at a time.
+    """Compute the first of two passes; chosen if components are many. B rows, C components at a time.
 
     X (2·padded, D) and PHI (2·M, D) are tensor descriptors of hi, then lo. COMPONENTS (3, M): the factors of
     PHI, constants, and coefficients of NORM (n,), |x|². LOGS (2, n): the largest logits, and log2 of the sums
@@ -205,7 +208,7 @@ def accumulate(
     HAS_NORMS: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ):
-    """Second of two passes: the sums of C components over every so many-th block of B rows.
+    """Compute the second of two passes: sums of C components over every so many-th block of B rows.
 
     The largest logit is subtracted as the first pass has rounded it: a row that one component owns then has
     a responsibility of one, not of one plus the rounding of a large logit. COUNTS (2, splits, M): the counts,
@@ -245,22 +248,9 @@ def accumulate(
 
 @triton.jit
 def white_logits(
-    X,
-    MATRICES,
-    SHIFTS,
-    SCALES,
-    CONSTANT,
-    LOGITS,
-    first,
-    n,
-    padded,
-    M,
-    per,
-    H: tl.constexpr,
-    B: tl.constexpr,
-    S: tl.constexpr,
+    X, MATRICES, SHIFTS, SCALES, CONSTANT, LOGITS, first, n, padded, M, per, H: tl.constexpr, B: tl.constexpr
 ):
-    """Write logits (M, n) of n rows from ``first`` on, for full covariances with many columns.
+    """Write logits (M, n) of n rows from ``first`` on; chosen for full covariances with many columns.
 
     They are CONSTANT_m − SCALES_m·|W_m x − SHIFTS_m|², with X (2·padded, 2·H) and the lower triangular W in
     MATRICES (2·M·2·H, 2·H) tensor descriptors of hi, then lo, in blocks (B, H) and (H, H). A program does
@@ -270,7 +260,7 @@ def white_logits(
     start, part = first + tl.program_id(0) * B, tl.program_id(1)
     one_hi, two_hi = X.load([start, 0]), X.load([start, H])
     one_lo, two_lo = X.load([padded + start, 0]), X.load([padded + start, H])
-    for m in tl.range(part * per, tl.minimum(part * per + per, M), num_stages=S):
+    for m in tl.range(part * per, tl.minimum(part * per + per, M), num_stages=3):
         at = m * (2 * H)
         lo = (M + m) * (2 * H)
         w_top, w_left = MATRICES.load([at, 0]), MATRICES.load([at + H, 0])
@@ -310,8 +300,9 @@ def white_sums(
     B: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ):
-    """Add the sums of the pairs in LIST, places in LOGITS (M, n) of a chunk of rows, component by component.
+    """Add the sums of the pairs in LIST, component by component; used after :func:`white_logits`.
 
+    LIST has places in LOGITS (M, n) of a chunk of rows.
     Component m has entries ENDS[m] to ENDS[m + 1] − 1. LOGS (2, n): the largest logits, and log2 of the sums.
     Sums are those of differences from the component's mean, times FACTORS (D,), which keeps their digits at
     any offset: MEANS (M, 2, D) are sums of two float32 numbers. LINEAR (splits, M, 2, D): of r and of r·x;
@@ -351,21 +342,20 @@ def white_sums(
         tl.store(at, tl.load(at) + products.to(tl.float64))
 
 
-def kernel_rows(rows: Rows, code: int, n_components: int) -> KernelRows | None:
+def kernel_rows(rows: Rows, n_components: int) -> KernelRows | None:
     """Return rows in the form of kernels, or None if there are none for rows of this kind and size."""
-    d = rows.y.shape[1]
+    d, code = rows.y.shape[1], rows.code
     if len(rows) < LEAST_ROWS or rows.y.dtype != torch.float32 or not (rows.reach > 0.0).all():
+        return None
+    p = n_features(d, code)
+    if p - (code == SPHERICAL) > MOST_COLUMNS:
         return None
     if code == FULL:
         is_few = d <= 16 and power(d, 2) * power(n_components, 16) <= MOST_WHITENED
-        fits = is_few or d <= MOST_COLUMNS
     else:
-        is_few = n_components <= MOST_COMPONENTS and n_features(d, code) <= MOST_FEATURES
-        fits = is_few or n_features(d, code) - (code == SPHERICAL) <= MOST_COLUMNS
-    if not fits:
-        return None
+        is_few = n_components <= MOST_COMPONENTS and p <= MOST_FEATURES
     kind = OnePass if is_few else ManyColumns if code == FULL else TwoPasses
-    return kind(rows, code, n_components)
+    return kind(rows, n_components)
 
 
 def n_features(d: int, code: int) -> int:
@@ -397,8 +387,6 @@ class KernelRows(ABC):
     ----------
     rows : Rows
         float32, on a GPU.
-    code : int
-        Kind of the features.
     n_components : int
         M.
     """
@@ -406,8 +394,9 @@ class KernelRows(ABC):
     can_be_captured = True
     """Whether a CUDA graph can replay :meth:`sums`."""
 
-    def __init__(self, rows: Rows, code: int, n_components: int) -> None:
-        self._code, self._n_components, self._d = code, n_components, rows.y.shape[1]
+    def __init__(self, rows: Rows, n_components: int) -> None:
+        code, self._n_components, self._d = rows.code, n_components, rows.y.shape[1]
+        self._code = code
         exponents = np.ceil(np.log2(rows.reach.cpu().numpy())) - 3.0
         if code == SPHERICAL:
             exponents[:] = exponents.max()
@@ -456,20 +445,20 @@ class KernelRows(ABC):
         Log-likelihoods of "tied" lack −½ yᵀPy, which is common to all components.
         """
 
-    def is_accurate(self, at: Given) -> bool:
-        """Return whether float32 is enough for a pass at a θ with these extents."""
+    def is_accurate(self, squared_reach: float, logit: float) -> bool:
+        """Return whether float32 is enough for a pass at a θ with these :data:`Extents`."""
         # For "full", squares of whitened differences do not cancel.
-        is_small = self._code == FULL or at.logit <= LARGEST_LOGIT
-        return is_small and at.squared_reach <= FARTHEST * self._d
+        is_small = self._code == FULL or logit <= LARGEST_LOGIT
+        return is_small and squared_reach <= FARTHEST * self._d
 
-    def _phi(self, theta: DeviceTheta) -> tuple[Tensor, Tensor]:
+    def _phi(self, theta: DeviceTheta) -> tuple[Tensor, Tensor | float]:
         """Return coefficients (p, M) of scaled features in base 2, and a part of Σ w log2 g that they lack.
 
         It is the mean coefficient of |x|² of "spherical", which is subtracted from all.
         """
         phi = theta.phi * (self._factors * LOG2_E)[:, None]
         if self._code != SPHERICAL:
-            return phi, self._total_norm
+            return phi, 0.0
         mean = phi[-1].mean()
         phi[-1] -= mean
         return phi, mean * self._total_norm
@@ -486,7 +475,7 @@ class KernelRows(ABC):
         """Return the sum over programs, of parts (programs, ...), without the factor of responsibilities."""
         return parts.sum(dim=0, dtype=torch.float64) * (self._largest_weight / SCALE.value)
 
-    def _log_likelihood(self, log: Tensor, largest: Tensor, common: Tensor) -> Tensor:
+    def _log_likelihood(self, log: Tensor, largest: Tensor, common: Tensor | float = 0.0) -> Tensor:
         """Return Σ w log g, from Σ w log2 g over the largest weight without ``largest`` and ``common``."""
         return (log * self._largest_weight + largest * self._total_weight + common) / LOG2_E
 
@@ -528,12 +517,11 @@ class OnePass(KernelRows):
         padded, p = power(m, 16), columns * (1 + (self._code == DIAG))
         phi = theta.phi.new_zeros((p, padded, whitened))
         block, per_processor, warps = (128, 2, 4) if padded + p <= self.SMALL else (64, 3, 4)
+        constants, largest = self._constants(theta.plain if self._code == FULL else theta.constant, padded)
         if self._code == FULL:
-            block, per_processor, warps = 16, 8, 1
-            constants, largest = self._constants(theta.plain, padded)
-            common = self._whiten(theta, phi)
+            block, per_processor, warps, common = 16, 8, 1, 0.0
+            self._whiten(theta, phi)
         else:
-            constants, largest = self._constants(theta.constant, padded)
             phi[self._place, :m, 0], common = self._phi(theta)
         programs = min(per_processor * self._processors, triton.cdiv(n, block))
         counts, sums, products, log = written = [
@@ -553,14 +541,13 @@ class OnePass(KernelRows):
         else:
             parts = [total * self._factors]
         value = self._log_likelihood(log.sum(dtype=torch.float64), largest, common)
-        return Sums(torch.cat([self._added(counts)[:m, None], *parts], dim=1), value)
+        return torch.cat([self._added(counts)[:m, None], *parts], dim=1), value
 
-    def _whiten(self, theta: DeviceTheta, phi: Tensor) -> Tensor:
-        """Write what whitens rows and subtracts the means into φ (P, M, K); return zero."""
+    def _whiten(self, theta: DeviceTheta, phi: Tensor) -> None:
+        """Write what whitens rows and subtracts the means into φ (P, M, K)."""
         d, m, half = self._d, self._n_components, (0.5 * LOG2_E) ** 0.5
         phi[:d, :m, :d] = (theta.whiten * (half * self._units)).permute(2, 0, 1)
         phi[self._whitened, :m, :d] = -half * (theta.whiten @ theta.means[:, :, None])[:, :, 0]
-        return self._total_norm
 
 
 class TwoPasses(KernelRows):
@@ -616,7 +603,7 @@ class TwoPasses(KernelRows):
         if self._code == SPHERICAL:
             total = torch.cat([total, self._added(counts[1])[:m, None]], dim=1)
         value = self._log_likelihood(self._total_log(logs), largest, common)
-        return Sums(torch.cat([self._added(counts[0])[:m, None], total * self._factors], dim=1), value)
+        return torch.cat([self._added(counts[0])[:m, None], total * self._factors], dim=1), value
 
 
 class ManyColumns(KernelRows):
@@ -665,8 +652,8 @@ class ManyColumns(KernelRows):
             white_sums[(m, splits)](
                 *given, *pairs, linear, products, first, here, m, **sizes, num_warps=8, num_stages=1
             )
-        value = self._log_likelihood(self._total_log(logs), largest, self._total_norm)
-        return Sums(self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value)
+        value = self._log_likelihood(self._total_log(logs), largest)
+        return self._about_centre(linear.sum(dim=0), products.sum(dim=0), theta.means), value
 
     def _matrices(self, theta: DeviceTheta) -> tuple[Tensor, Tensor, Tensor]:
         """Return whitening matrices of scaled rows over powers of two (2·M·D, D), hi, then lo.
@@ -689,11 +676,11 @@ class ManyColumns(KernelRows):
         half, blocks = columns // 2, triton.cdiv(n, 128)
         logits = vectors[0].new_empty((m, n))
         parts = min(m, 16, triton.cdiv(8 * self._processors, blocks))
-        sizes, per = {"H": half, "B": 128, "S": 3}, triton.cdiv(m, parts)
+        sizes = rows, m, triton.cdiv(m, parts)
         x = TensorDescriptor.from_tensor(self._x.view(-1, columns), [128, half])
         tiles = TensorDescriptor.from_tensor(matrices, [half, half])
         white_logits[(blocks, parts)](
-            x, tiles, *vectors, logits, first, n, rows, m, per, **sizes, num_warps=8, num_stages=1
+            x, tiles, *vectors, logits, first, n, *sizes, H=half, B=128, num_warps=8, num_stages=1
         )
         return logits
 

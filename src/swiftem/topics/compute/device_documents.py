@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.topics.compute import numpy
-from swiftem.topics.compute.corpus import LEAST_CHANGE, Documents
+from swiftem.topics.compute.corpus import LEAST_CHANGE, Between, Documents, LeftOut
 
 if TYPE_CHECKING:
-    from swiftem.topics.compute.torch import LeftOut, TorchPasses
+    from swiftem.topics.compute.torch import TorchPasses
 
 __all__ = ["DeviceDocuments"]
 
@@ -63,7 +62,7 @@ class DeviceDocuments(Documents):
 
     def passes(self, alpha: Array, dtype: type | None = None) -> TorchPasses:
         """Return the passes over the documents, which are copied to the device once."""
-        from swiftem.topics.compute.torch_streamed import passes_for
+        from swiftem.topics.compute.torch import passes_for
 
         dtype = self.dtype if dtype is None else dtype
         found = self._passes.get(dtype)
@@ -75,40 +74,19 @@ class DeviceDocuments(Documents):
         self._passes[dtype] = found
         return found
 
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
+    def _em_pass(
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
     ) -> tuple[Array, float]:
-        """As :meth:`Documents.em_pass`."""
-        return self._pass(doc_topic, topics, alpha, None, between)
-
-    def leave_one_out_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        totals: Array,
-        alpha: Array,
-        beta: Array,
-        between: Callable[[], None] = lambda: None,
-    ) -> tuple[Array, float]:
-        """As :meth:`Documents.leave_one_out_pass`."""
         from swiftem.topics.compute.torch import left_out_of
 
-        on_device = self.passes(alpha).on_device
-        left_out = left_out_of(on_device(totals), on_device(numpy.by_rows(beta, len(alpha))))
-        return self._pass(doc_topic, topics, alpha, left_out, between)
-
-    def _pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        alpha: Array,
-        left_out: LeftOut | None,
-        between: Callable[[], None],
-    ) -> tuple[Array, float]:
-        """One pass; ``doc_topic`` (D, K) is replaced."""
         between()
-        passes = self.passes(alpha)
-        found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), left_out)
+        passes, without = self.passes(alpha), None
+        if left_out is not None:
+            totals, beta = left_out
+            without = left_out_of(
+                passes.on_device(totals), passes.on_device(numpy.by_rows(beta, len(totals)))
+            )
+        found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), without)
         doc_topic[:] = passes.array(found.doc_topic)
         return found.by_word.cpu().numpy().T, float(found.log_likelihood)
 

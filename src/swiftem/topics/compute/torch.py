@@ -2,29 +2,69 @@
 
 The equations are in ``documents.py``; ``numpy.py`` has the same in NumPy. Entries are gone through twice, in
 the order of documents and in that of words: both sides compute the responsibilities, and each adds its own,
-segment by segment, in order. ``triton.py`` has the same passes in float32, by kernels.
+segment by segment, in order. ``triton.py`` has the same sums in float32, by a kernel.
+
+Counts that do not fit into the device's memory are copied there in every pass, block by block, as
+:class:`StreamedPasses` does. :func:`passes_for` chooses.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from swiftem.core.types import Array
-from swiftem.topics.compute.corpus import Documents
+from swiftem.core.checks import MemoryLimitError
+from swiftem.core.files import in_words
+from swiftem.core.types import Array, Index
+from swiftem.kernels.torch_device import LIVE, copied
+from swiftem.topics.compute.corpus import Documents, Rows
 from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
 
-__all__ = ["DeviceCounts", "LeftOut", "Pass", "Side", "TorchPasses", "left_out_of"]
+if TYPE_CHECKING:
+    from swiftem.topics.compute.device_documents import DeviceDocuments
+
+__all__ = [
+    "DeviceCounts",
+    "LeftOut",
+    "Pass",
+    "Side",
+    "StreamedPasses",
+    "TorchPasses",
+    "by_row",
+    "bytes_needed",
+    "host_blocks",
+    "left_out_of",
+    "passes_for",
+]
+
+log = logging.getLogger("swiftem")
 
 SEGMENT = 256
 """Maximum number of entries that are added in float32, and of one program's work."""
 BLOCK = 32 << 20
 """Bytes of topics of documents that stay in the cache of a device while the words of these documents are
 summed: see :class:`DeviceCounts`."""
+NUMBERS = 1 << 24
+"""Numbers of an array that is computed at a time: entries times topics."""
+MAKING = 80
+"""Bytes for each entry while both sides are made: the entries, the sort, and its results."""
+FAST_WORK = 64 << 20
+"""Memory of temporary arrays of kernels."""
+TABLES = 12
+"""Arrays (V, K) of float64 on the device: words of topics, their counts, sums, and copies."""
+COPIES = 8
+"""Arrays (D, K) on the device while documents are folded in, in addition to the blocks that are copied."""
+
+LeftOut = tuple[Tensor, Tensor]
+"""What leaving a token out needs of the topics, float64: 1 / B_k (K,), with B_k the sum of counts and β over
+a topic's words, or 0 for B_k = 0; and the least that is left of a word's probability, β_kv / B_k, of shape
+(1, K) or (V, K)."""
 
 
 class Side(NamedTuple):
@@ -97,8 +137,6 @@ class DeviceCounts(NamedTuple):
         The entries.
     weight, length : tensor, shape (D,)
         Weights and tokens of documents, float64.
-    begin : tensor of int, shape (D + 1,)
-        First entries of the documents.
     """
 
     is_weighted: bool
@@ -106,7 +144,6 @@ class DeviceCounts(NamedTuple):
     by_word: Side
     weight: Tensor
     length: Tensor
-    begin: Tensor
 
     @classmethod
     def of(
@@ -126,36 +163,17 @@ class DeviceCounts(NamedTuple):
         key, order = torch.sort(key, stable=True)
         by_word = Side.of(key, n_blocks * n_words, n_words, document[order], counts[order])
         weight, length = torch.from_numpy(np.stack([documents.weight, documents.length])).to(device)
-        return cls(bool((documents.weight != 1.0).any()), by_document, by_word, weight, length, begin)
+        return cls(bool((documents.weight != 1.0).any()), by_document, by_word, weight, length)
 
     def tensors(self) -> list[Tensor]:
         """Return all tensors, in the order that :meth:`with_tensors` takes them in."""
-        return [*self.by_document, *self.by_word, self.weight, self.length, self.begin]
+        return [*self.by_document, *self.by_word, self.weight, self.length]
 
     def with_tensors(self, tensors: list[Tensor]) -> DeviceCounts:
         """Return the same counts in other memory."""
         size = len(Side._fields)
         sides = Side(*tensors[:size]), Side(*tensors[size : 2 * size])
         return DeviceCounts(self.is_weighted, *sides, *tensors[2 * size :])
-
-
-NUMBERS = 1 << 24
-"""Numbers of an array that is computed at a time: entries times topics."""
-
-
-class LeftOut(NamedTuple):
-    """What leaving a token out needs of the topics, float64.
-
-    Attributes
-    ----------
-    inverse : tensor, shape (K,)
-        1 / B_k, with B_k the sum of counts and β over a topic's words; 0 for B_k = 0.
-    floor : tensor, shape (1, K) or (V, K)
-        β_kv / B_k: what is left of a word's probability at least.
-    """
-
-    inverse: Tensor
-    floor: Tensor
 
 
 class Pass(NamedTuple):
@@ -231,10 +249,25 @@ class TorchPasses:
         left_out : LeftOut, optional
             If given, each token is left out of the counts that explain it.
         """
-        counts, weight = self.counts, self.counts.weight
-        by_document, logs = self._sums(counts.by_document, doc_topic, word_topic, left_out)
-        by_word, _ = self._sums(counts.by_word, doc_topic, word_topic, left_out)
-        return Pass(self._m_step(by_document), by_word, (weight * logs).sum())
+        table = self._table(word_topic)
+        after, logs = self._documents(doc_topic, table, left_out)
+        by_word = self._words(doc_topic, table, left_out)
+        return Pass(after, by_word, (self.counts.weight * logs).sum())
+
+    def _table(self, word_topic: Tensor) -> Tensor:
+        """Return words of topics (V, K) in the form of passes."""
+        return word_topic
+
+    def _documents(
+        self, doc_topic: Tensor, table: Tensor, left_out: LeftOut | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return topics of documents (D, K) after their M-step, and Σ n log p before it (D,)."""
+        sums, logs = self._sums(self.counts.by_document, doc_topic, table, left_out)
+        return self._m_step(sums), logs
+
+    def _words(self, doc_topic: Tensor, table: Tensor, left_out: LeftOut | None) -> Tensor:
+        """Return the expected counts of words in topics (V, K), weighted, float64."""
+        return self._sums(self.counts.by_word, doc_topic, table, left_out)[0]
 
     def _sums(
         self, side: Side, doc_topic: Tensor, word_topic: Tensor, left_out: LeftOut | None
@@ -249,7 +282,7 @@ class TorchPasses:
             rows *= (n if is_documents else n * self.counts.weight[document])[:, None]
             parts.append(torch.segment_reduce(rows, "sum", lengths=lengths, unsafe=True))
             logs.append(torch.segment_reduce(n * p.log(), "sum", lengths=lengths, unsafe=True))
-        return _by_row(side, torch.cat(parts)), _by_row(side, torch.cat(logs))
+        return by_row(side, torch.cat(parts)), by_row(side, torch.cat(logs))
 
     def _responsibilities(
         self, a: Tensor, b: Tensor, n: Tensor, document: Tensor, word: Tensor, left_out: LeftOut | None
@@ -263,8 +296,8 @@ class TorchPasses:
         own = self._own[document]
         a = torch.maximum(a - (one * own)[:, None] * joint, own[:, None] * self._alpha)
         one = one * self.counts.weight[document].clamp(max=1.0)
-        floor = left_out.floor if len(left_out.floor) == 1 else left_out.floor[word]
-        a *= torch.maximum(b - one[:, None] * joint * left_out.inverse, floor)
+        inverse, floor = left_out
+        a *= torch.maximum(b - one[:, None] * joint * inverse, floor if len(floor) == 1 else floor[word])
         without = a.sum(dim=1)
         is_left = without > SMALLEST  # else nothing is left without the token: it is included
         a = torch.where(is_left[:, None], a, joint)
@@ -283,12 +316,12 @@ class TorchPasses:
         Return them, and the log-likelihoods (D,). Every third iterate is extrapolated, as in
         :func:`swiftem.topics.compute.numpy.fold`.
         """
-        found, zeroth, side = doc_topic.clone(), doc_topic.clone(), self.counts.by_document
+        found, zeroth, table = doc_topic, doc_topic, self._table(word_topic)
         goes_on = torch.ones(len(found), dtype=torch.bool, device=found.device)
         for count in range(1, max_iter + 1):
             if not bool(goes_on.any()):
                 break
-            after = self._m_step(self._sums(side, found, word_topic, None)[0])
+            after, _ = self._documents(found, table)
             change = (after - found).abs().sum(dim=1)
             far = after
             if count % 2 == 0:
@@ -297,7 +330,7 @@ class TorchPasses:
             zeroth = found
             found = torch.where(goes_on[:, None], far, found)
             goes_on &= change >= tol
-        return found, self._sums(side, found, word_topic, None)[1]
+        return found, self._documents(found, table)[1]
 
 
 def _leap(zeroth: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -320,7 +353,7 @@ def _blocks(side: Side, n_topics: int) -> Iterator[tuple[slice, Tensor, Tensor]]
         yield slice(int(begin[0]), int(begin[-1])), torch.repeat_interleave(numbers, lengths), lengths
 
 
-def _by_row(side: Side, segments: Tensor) -> Tensor:
+def by_row(side: Side, segments: Tensor) -> Tensor:
     """Return the sums of segments by row."""
     return torch.segment_reduce(segments[side.order], "sum", lengths=side.first.diff(), unsafe=True)
 
@@ -328,4 +361,156 @@ def _by_row(side: Side, segments: Tensor) -> Tensor:
 def left_out_of(totals: Tensor, beta: Tensor) -> LeftOut:
     """Return what leaving a token out needs of the topics' totals (K,), counts and β, and of β."""
     inverse = torch.where(totals > 0.0, 1.0 / totals, 0.0)
-    return LeftOut(inverse, beta * inverse)
+    return inverse, beta * inverse
+
+
+def bytes_needed(documents: Documents, n_topics: int, itemsize: int) -> tuple[int, Index]:
+    """Return the memory that passes need on a device: in any case, and for each document (D,).
+
+    ``itemsize`` is the size of the numbers that they compute in.
+    """
+    row = itemsize * (-(-n_topics // 8) * 8)
+    work = FAST_WORK if itemsize == 4 else 5 * 8 * NUMBERS
+    # Sums of segments that are not the only ones of their row.
+    per_entry = MAKING + -(-4 * row // SEGMENT)
+    per_document = 100 + (LIVE + COPIES) * row
+    fixed = work + documents.n_words * (TABLES * 8 * n_topics + 100)
+    return fixed, per_entry * np.diff(documents.begin) + per_document
+
+
+def host_blocks(
+    documents: Documents, edges: list[int], n_topics: int, device: torch.device, dtype: torch.dtype
+) -> list[tuple[slice, DeviceCounts]]:
+    """Return blocks of documents between ``edges``: their counts, made on the device, in pinned memory."""
+    blocks = []
+    for start, stop in pairwise(edges):
+        first, last = documents.begin[start], documents.begin[stop]
+        rows = Rows(
+            documents.begin[start : stop + 1] - first,
+            documents.word[first:last],
+            documents.count[first:last],
+            (stop - start, documents.n_words),
+        )
+        made = DeviceCounts.of(Documents(rows, documents.weight[start:stop]), n_topics, device, dtype)
+        blocks.append((slice(start, stop), made.with_tensors([*map(_on_host, made.tensors())])))
+    return blocks
+
+
+def _on_host(tensor: Tensor) -> Tensor:
+    """Return a copy in pinned memory of the CPU, if the tensor is on a GPU."""
+    return tensor.cpu().pin_memory() if tensor.is_cuda else tensor
+
+
+class StreamedPasses(TorchPasses):
+    """As :class:`TorchPasses`, over blocks; topics of documents are tensors in memory of the CPU.
+
+    Sums of blocks are added in order: the same blocks give the same bits.
+
+    Parameters
+    ----------
+    blocks : list of tuple
+        The counts, as :func:`host_blocks` returns them.
+    alpha
+        As in :class:`TorchPasses`.
+    device : torch.device
+        The device.
+    single : type of TorchPasses
+        The passes over a block.
+    """
+
+    def __init__(
+        self,
+        blocks: list[tuple[slice, DeviceCounts]],
+        alpha: Array,
+        device: torch.device,
+        single: type[TorchPasses],
+    ) -> None:
+        self.blocks, self.alpha, self.device, self._single = blocks, alpha, device, single
+
+    def with_alpha(self, alpha: Array) -> TorchPasses:
+        """Return the passes over the same counts with another α (K,)."""
+        return StreamedPasses(self.blocks, alpha, self.device, self._single)
+
+    def shares(self, doc_topic: Array) -> Tensor:
+        """Return topics of documents (D, K) in the form of passes, on the CPU."""
+        found = self._single.form(doc_topic)
+        return self._room(found).copy_(found)
+
+    def em(self, doc_topic: Tensor, word_topic: Tensor, left_out: LeftOut | None = None) -> Pass:
+        """As :meth:`TorchPasses.em`."""
+        after, by_word = self._room(doc_topic), torch.zeros_like(word_topic)
+        logs = by_word.new_zeros(())
+        for here, single, topics in self._copies(doc_topic):
+            found = single.em(topics, word_topic, left_out)
+            by_word += found.by_word
+            logs += found.log_likelihood
+            after[here].copy_(found.doc_topic)
+        return Pass(after, by_word, logs)
+
+    def fold(self, word_topic: Tensor, doc_topic: Tensor, max_iter: int, tol: float) -> tuple[Tensor, Tensor]:
+        """As :meth:`TorchPasses.fold`."""
+        after, logs = self._room(doc_topic), torch.empty(len(doc_topic), dtype=torch.float64)
+        for here, single, topics in self._copies(doc_topic):
+            after[here], logs[here] = single.fold(word_topic, topics, max_iter, tol)
+        return after, logs
+
+    def _copies(self, doc_topic: Tensor) -> Iterator[tuple[slice, TorchPasses, Tensor]]:
+        """Yield each block: its documents, its passes, and the topics of its documents on the device."""
+        blocks = (((here, counts), [doc_topic[here], *counts.tensors()]) for here, counts in self.blocks)
+        for (here, counts), (topics, *tensors) in copied(blocks, self.device):
+            yield here, self._single(counts.with_tensors(tensors), self.alpha), topics
+
+    def _room(self, like: Tensor) -> Tensor:
+        """Return memory of the CPU, pinned if the device is a GPU."""
+        return torch.empty_like(like, pin_memory=self.device.type == "cuda")
+
+
+def passes_for(documents: DeviceDocuments, alpha: Array, dtype: type) -> TorchPasses:
+    """Return the passes over documents in a precision: by kernels if there are some for it.
+
+    Counts that do not fit into the device's memory, or into the documents' limit, are copied in every pass.
+
+    Raises
+    ------
+    ValueError
+        If the topics and the largest document do not fit: a MemoryLimitError if that is due to the limit.
+    """
+    device, n_topics, limit = torch.device(documents.device), len(alpha), documents.limit
+    single = kernel_passes(n_topics) if dtype is np.float32 and device.type == "cuda" else TorchPasses
+    number_type = torch.float64 if single is TorchPasses else torch.float32
+    fixed, each = bytes_needed(documents, n_topics, number_type.itemsize)
+    resident, least = fixed + int(each.sum()), fixed + int(each.max())
+    room = resident if limit is None else limit
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        if limit is None and resident > free:
+            # The same blocks on the same kind of device, unless others need its memory.
+            room = total // 4 if total // 4 <= free else int(0.8 * free)
+        room = min(room, free)
+    if resident <= room:
+        return single(DeviceCounts.of(documents, n_topics, device, number_type), alpha)
+    if limit is not None and least > limit:
+        raise MemoryLimitError(
+            f"device_memory_limit must be at least {in_words(least)} for {n_topics} topics of "
+            f"{documents.n_words:,} words, got {in_words(limit)}."
+        )
+    if least > room:
+        raise ValueError(
+            f"device must be 'cpu' for {documents.n_words:,} words and {n_topics} topics: they need "
+            f"{in_words(least)} of the device's memory, and {in_words(room)} are free."
+        )
+    log.info("counts are copied to %s in every pass", device)
+    edges, ends = [0], np.concatenate([[0], each.cumsum()])
+    while edges[-1] < documents.n:
+        edges.append(int(np.searchsorted(ends, ends[edges[-1]] + room - fixed, side="right")) - 1)
+    return StreamedPasses(host_blocks(documents, edges, n_topics, device, number_type), alpha, device, single)
+
+
+def kernel_passes(n_topics: int) -> type[TorchPasses]:
+    """Return the passes by kernels, or those of PyTorch without Triton, or if there are too many topics."""
+    try:
+        from swiftem.topics.compute.triton import MOST_TOPICS, KernelPasses
+    except ImportError:  # Triton is for Linux
+        return TorchPasses
+    return KernelPasses if n_topics <= MOST_TOPICS else TorchPasses
