@@ -82,9 +82,9 @@ class CompiledLoop(ABC):
         Return how many steps were rejected, and how many accepted before the last iteration.
         """
 
-    @abstractmethod
     def theta_of(self, s: Array) -> Theta:
-        """Return θ̄(s)."""
+        """Return θ̄(s), the model's own M-step."""
+        return self.task.model.m_step(s)
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1 in stretches."""

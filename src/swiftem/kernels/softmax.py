@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 from swiftem.kernels.compile import FUSED, REORDERED, helper
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "fill",
     "normalise",
     "shift",
-    "weigh",
 ]
 
 LOWEST = -100.0
@@ -121,12 +120,3 @@ def normalise(rows: Array, totals: Array) -> None:
         for m in range(rows.shape[1]):
             value = rows[t, m] * inverse
             rows[t, m] = value if value > NEGLIGIBLE else 0.0
-
-
-@helper
-def weigh(rows: Array, sample_weight: Array, index: Index, factor: float) -> None:
-    """Multiply row t by factor times the weight of sample ``index[t]``; ``sample_weight`` (0,): ones."""
-    for t in range(len(rows)):
-        scale = factor * sample_weight[index[t]] if len(sample_weight) else factor
-        for m in range(rows.shape[1]):
-            rows[t, m] *= scale

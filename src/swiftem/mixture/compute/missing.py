@@ -25,13 +25,14 @@ from swiftem.core.algorithm import Loop, Task
 from swiftem.core.compute import Evaluation
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.parts import NONE, parts, read_only
+from swiftem.data.parts import NONE, Part, parts, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute import passes_kernel as dense
+from swiftem.mixture.compute import MixtureCompute
 from swiftem.mixture.compute.conditionals import Conditionals, conditionals, numbered
-from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
-from swiftem.mixture.compute.steps import mixture_loop
+from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.passes import make_work, mixture_loop, over_blocks, results_at, twin
+from swiftem.mixture.compute.passes_kernel import Samples, Totals, Work
 from swiftem.mixture.covariance import FULL
 from swiftem.mixture.missing import CompletedGaussians
 from swiftem.mixture.theta import GaussianTheta
@@ -74,8 +75,9 @@ class Grouped(NamedTuple):
     pieces: list[slice]
 
 
-def grouped(y: Array, weight: Array, centre: Array) -> Grouped:
-    """Return rows (n, d), in which NaN is missing, in the order of their patterns."""
+def grouped(part: Part, centre: Array) -> Grouped:
+    """Return rows, in which NaN is missing, in the order of their patterns."""
+    first, y, weight = part
     seen = ~np.isnan(y)
     patterns, number = numbered(seen)
     order = np.argsort(number, kind="stable")
@@ -91,7 +93,7 @@ def grouped(y: Array, weight: Array, centre: Array) -> Grouped:
     ]
     weight = read_only(weight[order] if len(weight) else weight)
     reach = np.abs(z).max(axis=0)
-    return Grouped(read_only(z), weight, order, reach, patterns[number[order[begins]]], edges, pieces)
+    return Grouped(read_only(z), weight, first + order, reach, patterns[number[order[begins]]], edges, pieces)
 
 
 def coefficients_of(given: Conditionals, means: Array) -> list[Coefficients]:
@@ -125,22 +127,20 @@ class CompletedCompute(MixtureCompute):
         """Return all rows: the rows of an array are kept, others are grouped part by part."""
         source, centre = self._source, self.bound.centre
         if not isinstance(source, ArraySource):
-            return (grouped(part.y, part.weight, centre) for part in parts(source, 1))
+            return (grouped(part, centre) for part in parts(source, 1))
         if self._array is None:
             weight = NONE if source.weight is None else source.weight
-            self._array = grouped(source.y.reshape(source.n, -1), weight, centre)
+            self._array = grouped(Part(0, source.y.reshape(source.n, -1), weight), centre)
         return [self._array]
 
     def _over_pieces(self, function: Callable[..., T], *common: object) -> Iterator[T]:
-        """Yield ``function(rows, piece, first, *common)`` of all pieces; ``first`` is a row index."""
-        first = 0
+        """Yield ``function(rows, piece, *common)`` of all pieces."""
         for rows in self._grouped():
-            work = [(rows, piece, first, *common) for piece in rows.pieces]
+            work = [(rows, piece, *common) for piece in rows.pieces]
             with one_thread_blas(), closing(in_order(function, work)) as done:
                 for result in done:
                     self._between_blocks()
                     yield result
-            first += len(rows.order)
 
     def _given(self, rows: Grouped, piece: slice, theta: GaussianTheta) -> tuple[Array, Conditionals]:
         """Return the means minus the centre, and θ given each pattern of a piece."""
@@ -150,15 +150,15 @@ class CompletedCompute(MixtureCompute):
 
     def _runs(
         self, rows: Grouped, piece: slice, means: Array, given: Conditionals
-    ) -> Iterator[tuple[slice, dense.Samples, Coefficients, dense.Work]]:
+    ) -> Iterator[tuple[slice, Samples, Coefficients, Work]]:
         """Yield the place of each run of a piece, its samples, φ and buffers."""
         n_components, d = means.shape
-        work = dense.make_work(d + d * (d + 1) // 2, n_components, d)
+        work = make_work(d + d * (d + 1) // 2, n_components, d)
         edges = rows.edges[piece.start : piece.stop + 1]
         for first, stop, theta in zip(edges[:-1], edges[1:], coefficients_of(given, means), strict=True):
             here = slice(first, stop)
-            y = dense.twin(rows.z[here])
-            yield here, dense.Samples(y, rows.weight[here], FULL, np.zeros(d), rows.reach), theta, work
+            y = twin(rows.z[here])
+            yield here, Samples(y, rows.weight[here], FULL, np.zeros(d), rows.reach), theta, work
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         if remember:
@@ -171,15 +171,15 @@ class CompletedCompute(MixtureCompute):
         self._passed = theta, -log_likelihood
         return total / self._source.total_weight, None
 
-    def _sums(self, rows: Grouped, piece: slice, first: int, theta: GaussianTheta) -> tuple[Array, float]:
+    def _sums(self, rows: Grouped, piece: slice, theta: GaussianTheta) -> tuple[Array, float]:
         """Return the completed statistics of a piece, and its log-likelihood."""
         means, given = self._given(rows, piece, theta)
         (n_components, d), count = means.shape, len(given.plain)
         sums1, sums2 = np.zeros((count, n_components)), np.zeros((count, d + d * (d + 1) // 2, n_components))
         logs = np.zeros(3)
         for k, (_, samples, phi, work) in enumerate(self._runs(rows, piece, means, given)):
-            totals = dense.Totals(sums1[k], sums2[k], np.zeros((0, 0)), logs, np.zeros(d))
-            dense.over_blocks(samples, None, phi, work, totals=totals)
+            totals = Totals(sums1[k], sums2[k], np.zeros((0, 0)), logs, np.zeros(d))
+            over_blocks(samples, None, phi, work, totals=totals)
         return self._flat(sums1, np.swapaxes(sums2, 1, 2), means, given), float(logs[0])
 
     def _flat(self, sums1: Array, sums2: Array, means: Array, given: Conditionals) -> Array:
@@ -206,18 +206,14 @@ class CompletedCompute(MixtureCompute):
             pass
         return results
 
-    def _evaluate(
-        self, rows: Grouped, piece: slice, first: int, theta: GaussianTheta, results: Evaluation
-    ) -> None:
+    def _evaluate(self, rows: Grouped, piece: slice, theta: GaussianTheta, results: Evaluation) -> None:
         """Fill in the results of a piece."""
+        begin, end = rows.edges[[piece.start, piece.stop]]
+        wanted = [values is not None for values in results[1:]]
+        piece_results = Evaluation.room(end - begin, self.bound.n_components, *wanted)
         for here, samples, phi, work in self._runs(rows, piece, *self._given(rows, piece, theta)):
-            count = here.stop - here.start
-            wanted = dense.Results(
-                np.empty(count),
-                np.empty((0 if results.responsibilities is None else count, self.bound.n_components)),
-                np.empty(0 if results.labels is None else count, dtype=np.intp),
-            )
-            dense.over_blocks(samples, None, phi, work, results=wanted)
-            for values, of_run in zip(results, wanted, strict=True):
-                if values is not None:
-                    values[first + rows.order[here]] = of_run
+            places = slice(here.start - begin, here.stop - begin)
+            over_blocks(samples, None, phi, work, results=results_at(piece_results, places))
+        for values, piece_values in zip(results, piece_results, strict=True):
+            if values is not None and piece_values is not None:
+                values[rows.order[begin:end]] = piece_values

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.compute import BLOCK, Compute, Evaluation, Placement
+from swiftem.core.compute import BLOCK, Evaluation, Placement
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import one_thread_blas
+from swiftem.mixture.compute import MixtureCompute
 
 if TYPE_CHECKING:
     from swiftem.mixture.components import BoundComponents, Coefficients
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FARTHEST",
     "LOWEST",
-    "MixtureCompute",
     "NumpyCompute",
     "exponentials",
     "is_near",
@@ -131,47 +131,6 @@ def softmax(log_joint: Array) -> tuple[Array, Array]:
     total = rows.sum(axis=1, keepdims=True)
     rows /= total
     return rows, (largest + np.log(total))[:, 0]
-
-
-class MixtureCompute(Compute):
-    """E-steps of a mixture in plain NumPy, block by block; the base class of the faster ones.
-
-    BLAS has one thread, so that results do not depend on the number of threads.
-
-    Attributes
-    ----------
-    reach : ndarray, shape (p,)
-        Distance of the samples from the centre, in each direction; infinite as long as it is unknown.
-    """
-
-    def __init__(self, model: BoundComponents, source: Source, placement: Placement = Placement()) -> None:
-        super().__init__(model, source, placement)
-        self.bound, self.reach = model, np.full(len(model.origin), np.inf)
-
-    def log_densities(self, batch: Batch, theta: Theta) -> Array:
-        """Return the log-densities of samples under each component, (b, M)."""
-        return self.bound.log_densities(batch, theta)
-
-    def statistics(self, batch: Batch, rows: Array) -> Array:
-        """Return the weighted sum of the samples' statistics, flat, for posterior rows (b, R)."""
-        return self._statistics(batch, rows, batch.weight)
-
-    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
-        with one_thread_blas():
-            return super()._pass(theta, remember)
-
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._passed is None or self._passed[0] is not theta:
-            before = self.evaluations
-            self._pass(theta, remember=False)
-            self.evaluations = before
-        return super().objective(theta)
-
-    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        with one_thread_blas():
-            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
 
 
 class NumpyCompute(MixtureCompute):

@@ -13,27 +13,50 @@ from typing import TypeVar
 
 import numpy as np
 
-from swiftem.core.algorithm import Loop, Task
+from swiftem.core.algorithm import Algorithm1, Loop, Task
 from swiftem.core.compute import Evaluation, Placement
+from swiftem.core.method import declared
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.parts import NONE, Part, chunks, parts, plain, read_only
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.mixture.components import BoundComponents, Coefficients
-from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR
-from swiftem.mixture.compute import passes_kernel as dense
-from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
-from swiftem.mixture.compute.steps import mixture_loop
-from swiftem.mixture.model import BoundMixture
+from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR, MixtureCompute
+from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.passes_kernel import Results, Samples, Totals, Twin, Work, blocks
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.model import BoundMixture, CodeCoefficients
 from swiftem.mixture.rows import two_dimensional
 
-__all__ = ["ChannelCompute", "PassesCompute", "passes"]
+__all__ = [
+    "ChannelCompute",
+    "PassesCompute",
+    "make_work",
+    "mixture_loop",
+    "over_blocks",
+    "passes",
+    "results_at",
+    "twin",
+]
 
 WORK = 1 << 21
 """Minimum number of operations for a thread."""
 PLAIN = 64
 """Samples per block of E-steps in NumPy; a chunk has as many blocks."""
+NUMBERS = 49_152
+"""Numbers per block that go through the second-level cache."""
+BLOCK, LARGE_BLOCK = 16_384, 65_536
+"""Responsibilities per block of samples with codes, for small and for large tables: both fit into a cache."""
+LARGE_TABLE = 32_768
+"""Number of entries from which a table of codes is large."""
+PRODUCT = 1_000_000
+"""Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
 
+NO_ROWS = np.empty((0, 0))
+NO_LABELS = np.empty(0, dtype=np.intp)
+NO_RESULTS: Results = (np.empty(0), NO_ROWS, NO_LABELS)
+NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
+NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
 
 T = TypeVar("T")
 
@@ -45,6 +68,88 @@ def passes(model: BoundComponents, source: Source, placement: Placement) -> Mixt
 
         return CompletedCompute(model, source, placement)
     return (ChannelCompute if model.code == CHANNELS else PassesCompute)(model, source, placement)
+
+
+def mixture_loop(task: Task) -> Loop:
+    """Return compiled stretches for Gaussians and declared methods, else single iterations.
+
+    These have one thread of BLAS: for batches, more threads cost more than they gain.
+    """
+    update, model, y = declared(task.method), task.model, getattr(task.source, "y", None)
+    if update is None or not isinstance(model, BoundGaussians):
+        return Algorithm1(task, one_thread_blas)
+    if not model.kind.is_estimated and task.method.batch_size == 1:
+        from swiftem.mixture.compute.one_sample import OneSampleLoop
+
+        return OneSampleLoop(task, update)
+    if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
+        # Each kind of array would be four more kernels to compile, and a copy would double the memory.
+        return Algorithm1(task, one_thread_blas)
+    from swiftem.mixture.compute.steps import StepsLoop
+
+    return StepsLoop(task, update)
+
+
+def make_work(p: int, n_components: int, d: int, with_products: bool = False, levels: int = 0) -> Work:
+    """Return buffers for blocks of a size suitable for p entries of T(y), or for codes of ``levels`` levels.
+
+    ``with_products``: components share a sum of products yyᵀ.
+
+    >>> len(make_work(152, n_components=20, d=16).largest)
+    248
+    """
+    # Rows of a power of two of bytes would map to the same cache sets.
+    b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
+    if levels:
+        b = max(64, (LARGE_BLOCK if levels * n_components > LARGE_TABLE else BLOCK) // n_components)
+    parts = max(1, -(-p // max(PRODUCT // (n_components * b), 64)))
+    k, products, rows = -(-p // parts), d if with_products else 0, n_components * b
+    sums = n_components, (p, n_components), (products, products)
+    shapes = d * b, k * b, rows, rows, rows, d * b, d * b, b, b, d, *sums
+    return Work(*(np.empty(shape) for shape in shapes))
+
+
+def twin(array: Array) -> Twin:
+    """Return an array (n, d) as float64 and as float32: the one that it is not has no rows.
+
+    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
+    [(0, 2), (3, 2)]
+    """
+    is_double = array.dtype == np.float64
+    empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
+    empty.flags.writeable = array.flags.writeable
+    return (array, empty) if is_double else (empty, array)
+
+
+def results_at(results: Evaluation, places: slice) -> Results:
+    """Return some places of the results as the kernel fills them: what is not wanted has no entries."""
+    log_likelihood, rows, labels = results
+    return (
+        log_likelihood[places],
+        NO_ROWS if rows is None else rows[places],
+        NO_LABELS if labels is None else labels[places],
+    )
+
+
+def over_blocks(
+    data: Samples,
+    codes: Index | None,
+    theta: Coefficients | CodeCoefficients,
+    work: Work,
+    *,
+    given: Array = NO_ROWS,
+    memory: Array = NO_ROWS,
+    totals: Totals | None = None,
+    results: Results = NO_RESULTS,
+) -> None:
+    """Add the statistics of samples to the totals, and fill the results; ``codes`` are (k, n) or None.
+
+    Rows (n, M) that are ``given`` replace the E-step: responsibilities or differences. Responsibilities go to
+    the memory (n, M), unless it has no rows; its rounded values are used.
+    """
+    sums = totals or Totals(np.empty(0), NO_ROWS, NO_ROWS, np.empty(3), np.empty(0))
+    phi = (theta, None) if codes is None else (None, (codes, theta))
+    blocks(data, *phi, read_only(given), twin(memory), work, sums, results)
 
 
 class PassesCompute(MixtureCompute):
@@ -70,12 +175,12 @@ class PassesCompute(MixtureCompute):
         return mixture_loop(task)
 
     @property
-    def _work(self) -> dense.Work:
+    def _work(self) -> Work:
         """The buffers of this thread."""
         if not hasattr(self._thread, "work"):
             p, n_components, d = self.bound.n_features, self.bound.n_components, len(self.bound.origin)
-            self._thread.work = dense.make_work(p, n_components, d, self.bound.shares_products, self._levels)
-        work: dense.Work = self._thread.work
+            self._thread.work = make_work(p, n_components, d, self.bound.shares_products, self._levels)
+        work: Work = self._thread.work
         return work
 
     @property
@@ -83,39 +188,40 @@ class PassesCompute(MixtureCompute):
         """Samples per block."""
         return len(self._work.largest)
 
-    def _samples(self, y: Array, first: int, weight: Array) -> tuple[dense.Samples, Index | None]:
-        """Return rows in the form of the kernel, and their codes; ``first`` is the index of the first one."""
+    def _zeros(self, with_products: bool) -> Totals:
+        """Return the sums of no rows."""
+        n_components, d = self.bound.n_components, len(self.bound.origin)
+        further = (self._levels, n_components) if self._levels else (d, d) if with_products else (0, 0)
+        features = np.zeros((self.bound.n_features, n_components))
+        return Totals(np.zeros(n_components), features, np.zeros(further), np.zeros(3), np.zeros(d))
+
+    def _over_rows(
+        self,
+        y: Array,
+        first: int,
+        weight: Array,
+        theta: Coefficients | None,
+        *,
+        given: Array = NO_ROWS,
+        memory: Array = NO_ROWS,
+        totals: Totals | None = None,
+        results: Results = NO_RESULTS,
+    ) -> None:
+        """Pass rows to the kernel, see :func:`over_blocks`; ``first`` is the index of the first one.
+
+        Without θ, posterior rows are ``given``. Responsibilities of results may have R columns.
+        """
         bound, rows = self.bound, two_dimensional(y)
         features, codes = bound.features(rows), None
         if self._levels:
             assert isinstance(bound, BoundMixture)
             codes = read_only(np.ascontiguousarray(bound.codes(rows, first).T))
             features = features.astype(np.float64, copy=False)
-        return dense.Samples(dense.twin(plain(features)), weight, bound.code, bound.origin, self.reach), codes
+        phi = theta or (NO_THETA if codes is None else NO_CODED)
+        data = Samples(twin(plain(features)), weight, bound.code, bound.origin, self.reach)
+        over_blocks(data, codes, phi, self._work, given=given, memory=memory, totals=totals, results=results)
 
-    def _zeros(self, with_products: bool) -> dense.Totals:
-        """Return the sums of no rows."""
-        n_components, d = self.bound.n_components, len(self.bound.origin)
-        further = (self._levels, n_components) if self._levels else (d, d) if with_products else (0, 0)
-        features = np.zeros((self.bound.n_features, n_components))
-        return dense.Totals(np.zeros(n_components), features, np.zeros(further), np.zeros(3), np.zeros(d))
-
-    def _add(
-        self, y: Array, first: int, weight: Array, theta: Coefficients, memory: Array, totals: dense.Totals
-    ) -> None:
-        """Add the statistics of rows to the totals; ``first`` is the index of the first one.
-
-        Posterior rows go to the memory (b, R), unless it is (0, R); its rounded values are used.
-        """
-        samples, codes = self._samples(y, first, weight)
-        dense.over_blocks(samples, codes, theta, self._work, memory=memory, totals=totals)
-
-    def _fill(self, y: Array, first: int, theta: Coefficients, results: dense.Results) -> None:
-        """Fill the results of rows; responsibilities may have R columns."""
-        samples, codes = self._samples(y, first, NONE)
-        dense.over_blocks(samples, codes, theta, self._work, results=results)
-
-    def _flat(self, totals: dense.Totals) -> Array:
+    def _flat(self, totals: Totals) -> Array:
         """Return the model's statistics for these sums."""
         weights, features, further, *_ = totals
         if self._levels:
@@ -126,17 +232,14 @@ class PassesCompute(MixtureCompute):
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         rows = np.empty((len(batch.index), self.bound.row_length))
-        results = dense.Results(np.empty(0), rows, np.empty(0, dtype=np.intp))
-        self._fill(batch.y, 0, self._prepared(theta), results)
-        return rows, results.log_likelihood
+        self._over_rows(batch.y, 0, NONE, self._prepared(theta), results=(np.empty(0), rows, NO_LABELS))
+        return rows, np.empty(0)
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         if rows.shape[1:] != (self.bound.row_length,):  # compiled code would not notice
             raise ValueError(f"rows must have {self.bound.row_length} columns, got shape {rows.shape}.")
         totals = self._zeros(self.bound.shares_products)
-        samples, codes = self._samples(batch.y, 0, read_only(weight))
-        no_theta = dense.NO_THETA if codes is None else dense.NO_CODED
-        dense.over_blocks(samples, codes, no_theta, self._work, given=read_only(rows), totals=totals)
+        self._over_rows(batch.y, 0, read_only(weight), None, given=rows, totals=totals)
         return self._flat(totals)
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
@@ -176,9 +279,7 @@ class PassesCompute(MixtureCompute):
                 self._between_blocks()
                 yield result
 
-    def _sums(
-        self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part
-    ) -> dense.Totals:
+    def _sums(self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part) -> Totals:
         """Return the sums of a part of the rows; Σ w·log h(y) only if it is unknown."""
         totals = self._zeros(with_products)
         remembered = np.empty((0, self.bound.row_length)) if memory is None else memory[part.here]
@@ -187,7 +288,7 @@ class PassesCompute(MixtureCompute):
             base = self.bound.log_base(y, first) if self._base is None else None
             if base is not None:
                 totals.logs[2] += base @ weight if len(weight) else base.sum()
-            self._add(y, first, weight, theta, remembered[here], totals)
+            self._over_rows(y, first, weight, theta, memory=remembered[here], totals=totals)
         return totals
 
     def objective(self, theta: Theta) -> float:
@@ -221,20 +322,13 @@ class PassesCompute(MixtureCompute):
 
     def _evaluate_part(self, theta: Coefficients, results: Evaluation, offset: int, part: Part) -> None:
         """Fill in the results of a part; the first of them belongs to sample number ``offset``."""
-        rows, labels = results.responsibilities, results.labels
         for here in chunks(len(part.y), self._block):
             first = part.first + here.start
-            places = slice(first - offset, first - offset + here.stop - here.start)
-            values = results.log_likelihood[places]
-            wanted = dense.Results(
-                values,
-                np.empty((0, self.bound.n_components)) if rows is None else rows[places],
-                np.empty(0, dtype=np.intp) if labels is None else labels[places],
-            )
+            wanted = results_at(results, slice(first - offset, first - offset + here.stop - here.start))
+            self._over_rows(part.y[here], first, NONE, theta, results=wanted)
             base = self.bound.log_base(part.y[here], first)
-            self._fill(part.y[here], first, theta, wanted)
             if base is not None:
-                values += base
+                wanted[0][:] += base
 
     def _prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ), cached for the last two θ: a method's current one and its anchor."""
@@ -252,31 +346,38 @@ class ChannelCompute(PassesCompute):
     bound: BoundMixture
     _block = PLAIN
 
-    def _zeros(self, with_products: bool) -> dense.Totals:
-        none = np.empty((0, 0))
-        return dense.Totals(np.zeros(self.bound.size), none, none, np.zeros(3), np.empty(0))
+    def _zeros(self, with_products: bool) -> Totals:
+        return Totals(np.zeros(self.bound.size), NO_ROWS, NO_ROWS, np.zeros(3), np.empty(0))
 
-    def _add(
-        self, y: Array, first: int, weight: Array, theta: Theta, memory: Array, totals: dense.Totals
+    def _over_rows(
+        self,
+        y: Array,
+        first: int,
+        weight: Array,
+        theta: Theta,
+        *,
+        given: Array = NO_ROWS,
+        memory: Array = NO_ROWS,
+        totals: Totals | None = None,
+        results: Results = NO_RESULTS,
     ) -> None:
-        rows, log_likelihood = self.bound.e_step(y, theta)
+        rows, log_likelihood = self.bound.e_step(two_dimensional(y), theta)
         if len(memory):
             memory[:] = rows
             rows = memory.astype(np.float64)
-        weight = weight if len(weight) else np.ones(len(y))
-        totals.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
-        totals.logs[0] += log_likelihood @ weight
-
-    def _fill(self, y: Array, first: int, theta: Theta, results: dense.Results) -> None:
-        rows, log_likelihood = self.bound.e_step(two_dimensional(y), theta)
-        results.log_likelihood[:] = log_likelihood[: len(results.log_likelihood)]
-        if len(results.responsibilities):
-            results.responsibilities[:] = rows[:, : results.responsibilities.shape[1]]
-        if len(results.labels):
-            results.labels[:] = rows[:, : self.bound.n_components].argmax(axis=1)
+        if totals is not None:
+            weight = weight if len(weight) else np.ones(len(y))
+            totals.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
+            totals.logs[0] += log_likelihood @ weight
+        values, responsibilities, labels = results
+        values[:] = log_likelihood[: len(values)]
+        if len(responsibilities):
+            responsibilities[:] = rows[:, : responsibilities.shape[1]]
+        if len(labels):
+            labels[:] = rows[:, : self.bound.n_components].argmax(axis=1)
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         return self.bound.statistics(batch, rows, weight)
 
-    def _flat(self, totals: dense.Totals) -> Array:
+    def _flat(self, totals: Totals) -> Array:
         return totals.weights

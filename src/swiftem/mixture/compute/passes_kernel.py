@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem.core.types import Array, Index
-from swiftem.data.parts import read_only
 from swiftem.kernels.compile import REORDERED, helper, kernel
 from swiftem.kernels.memory import LINE, fma, load, matrix, multiply, plus, store, times, vector
 from swiftem.kernels.memory import spread as repeat
@@ -43,32 +42,20 @@ from swiftem.mixture.compute.numpy import FARTHEST
 from swiftem.mixture.model import CodeCoefficients
 
 __all__ = [
-    "NO_CODED",
-    "NO_THETA",
     "Results",
     "Samples",
     "Totals",
     "Twin",
     "Work",
-    "make_work",
-    "over_blocks",
-    "twin",
+    "add_statistics",
+    "add_up",
+    "blocks",
+    "checked_e_step",
+    "far_component",
 ]
-
-NUMBERS = 49_152
-"""Numbers per block that go through the second-level cache."""
 
 TILE = 2 * LINE // 8
 """Samples that are whitened at a time: two cache lines."""
-
-BLOCK, LARGE_BLOCK = 16_384, 65_536
-"""Responsibilities per block of samples with codes, for small and for large tables: both fit into a cache."""
-
-LARGE_TABLE = 32_768
-"""Number of entries from which a table of codes is large."""
-
-PRODUCT = 1_000_000
-"""Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
 
 
 class Work(NamedTuple):
@@ -109,45 +96,11 @@ class Work(NamedTuple):
     sums3: Array
 
 
-def make_work(p: int, n_components: int, d: int, with_products: bool = False, levels: int = 0) -> Work:
-    """Return buffers for blocks of a size suitable for p entries of T(y), or for codes of ``levels`` levels.
+Twin = tuple[Array, Array]
+"""An array as float64 and as float32: one of the two has no rows. Kernels are compiled once for both."""
 
-    ``with_products``: components share a sum of products yyᵀ.
-
-    >>> len(make_work(152, n_components=20, d=16).largest)
-    248
-    """
-    # Rows of a power of two of bytes would map to the same cache sets.
-    b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
-    if levels:
-        b = max(64, (LARGE_BLOCK if levels * n_components > LARGE_TABLE else BLOCK) // n_components)
-    parts = max(1, -(-p // max(PRODUCT // (n_components * b), 64)))
-    k, products, rows = -(-p // parts), d if with_products else 0, n_components * b
-    sums = n_components, (p, n_components), (products, products)
-    shapes = d * b, k * b, rows, rows, rows, d * b, d * b, b, b, d, *sums
-    return Work(*(np.empty(shape) for shape in shapes))
-
-
-class Twin(NamedTuple):
-    """An array of either precision: the other one has no rows.
-
-    Kernels that take it are compiled once for both.
-    """
-
-    double: Array
-    single: Array
-
-
-def twin(array: Array) -> Twin:
-    """Return an array (n, d) of float64 or float32 with an empty one of the other type.
-
-    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
-    [(0, 2), (3, 2)]
-    """
-    is_double = array.dtype == np.float64
-    empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
-    empty.flags.writeable = array.flags.writeable
-    return Twin(array, empty) if is_double else Twin(empty, array)
+Results = tuple[Array, Array, Index]
+"""Log-likelihood (n,), responsibilities (n, M) and most likely components (n,), or no entries if unwanted."""
 
 
 class Samples(NamedTuple):
@@ -200,24 +153,6 @@ class Totals(NamedTuple):
     reach: Array
 
 
-class Results(NamedTuple):
-    """Results of each sample: each array has n entries, or none if it is not wanted.
-
-    ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the most likely components.
-    """
-
-    log_likelihood: Array
-    responsibilities: Array
-    labels: Index
-
-
-NO_ROWS = np.empty((0, 0))
-NOT_GIVEN = read_only(NO_ROWS)
-NO_RESULTS = Results(np.empty(0), NO_ROWS, np.empty(0, dtype=np.intp))
-NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
-NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
-
-
 @helper
 def _take(y: Array, first: int, centre: Array, samples: Array) -> None:
     """Write rows of ``y`` (n, d) from ``first`` on, minus the centre, as columns into (d, b)."""
@@ -251,13 +186,14 @@ def _square(factor: Array, extent: Array) -> float:
 
 
 @helper
-def far_component(theta: Coefficients, extent: Array, guess: int) -> int:
+def far_component(theta: Coefficients, reach: Array, guess: int, extent: Array) -> int:
     """Return a component for which expanded squares of samples or means lose digits, or −1 if there is none.
 
-    Bounds ‖U_mᵀ y‖² for all y within ``extent`` (d,) of the centre, in each direction, or as far as a mean;
-    ``extent`` is enlarged to include the means. ``guess``, if it is not −1, is looked at first.
+    Bounds ‖U_mᵀ y‖² for all y within ``reach`` (d,) of the centre, in each direction, or as far as a mean,
+    which is written to ``extent`` (d,). ``guess``, if it is not −1, is looked at first.
     """
     n_components, d = theta.means.shape
+    copy(reach, extent)
     for m in range(n_components):
         for c in range(d):
             extent[c] = max(extent[c], abs(theta.means[m, c]))
@@ -271,8 +207,8 @@ def far_component(theta: Coefficients, extent: Array, guess: int) -> int:
             square = _square(theta.whiten[m], extent)
         else:
             for c in range(d):
-                reach = theta.scales[m, c] * extent[c]
-                square += reach * reach
+                length = theta.scales[m, c] * extent[c]
+                square += length * length
         if not square <= FARTHEST:
             return m
     return -1
@@ -460,19 +396,18 @@ def _plus_logs(total: float, weight: Array, first: int, largest: Array, totals: 
 def _write_results(first: int, rows: Array, work: Work, results: Results) -> None:
     """Write the results of a block that begins at sample ``first``."""
     b = len(rows)
-    if len(results.responsibilities):
-        for t in range(b):
-            copy(rows[t], results.responsibilities[first + t])
-    if len(results.labels):
-        for t in range(b):
+    log_likelihood, responsibilities, labels = results
+    for t in range(b):
+        if len(responsibilities):
+            copy(rows[t], responsibilities[first + t])
+        if len(labels):
             best = 0
             for m in range(rows.shape[1]):
                 if rows[t, m] > rows[t, best]:
                     best = m
-            results.labels[first + t] = best
-    if len(results.log_likelihood):
-        for t in range(b):
-            results.log_likelihood[first + t] = work.largest[t] + math.log(work.totals[t])
+            labels[first + t] = best
+        if len(log_likelihood):
+            log_likelihood[first + t] = work.largest[t] + math.log(work.totals[t])
 
 
 @helper
@@ -499,7 +434,7 @@ def checked_e_step(
         spread(samples, work.extent)
         for c in range(len(reach)):
             reach[c] = max(reach[c], work.extent[c])
-        near = far_component(theta, work.extent, far) < 0
+        near = far_component(theta, work.extent, far, work.extent) < 0
     e_step(code, samples, theta, near, work, rows)
     return near
 
@@ -572,19 +507,20 @@ def blocks(
     Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``.
     """
     d, n_components, weight = len(data.centre), len(work.sums1), data.weight
-    n, block = len(data.y.double) + len(data.y.single), len(work.largest)
-    is_given, remembers = len(given) > 0, len(memory.double) + len(memory.single) > 0
+    double, single = data.y
+    n, block = len(double) + len(single), len(work.largest)
+    log_likelihood, is_given = results[0], len(given) > 0
+    remembers, with_products = len(memory[0]) + len(memory[1]) > 0, len(totals.further) > 0
     near, far = False, -1
     if theta is not None and not is_given:
-        copy(data.reach, work.extent)
-        far = far_component(theta, work.extent, -1)
+        far = far_component(theta, data.reach, -1, work.extent)
     for first in range(0, n, block):
         b = min(block, n - first)
         samples, rows = matrix(work.samples, d, b), matrix(work.rows, b, n_components)
-        if theta is not None and len(data.y.double):
-            _take(data.y.double, first, data.centre, samples)
+        if theta is not None and len(double):
+            _take(double, first, data.centre, samples)
         elif theta is not None:
-            _take(data.y.single, first, data.centre, samples)
+            _take(single, first, data.centre, samples)
         if is_given:
             for t in range(b):
                 copy(given[first + t], rows[t])
@@ -592,26 +528,25 @@ def blocks(
             if theta is not None:
                 near = checked_e_step(data.code, samples, theta, far, totals.reach, work, rows)
             if coded is not None:
-                _coded_e_step(data.y.double, coded[0], coded[1], first, work, rows)
+                _coded_e_step(double, coded[0], coded[1], first, work, rows)
             totals.logs[0] = _plus_logs(totals.logs[0], weight, first, work.largest[:b], work.totals[:b])
             totals.logs[1] += 0.0 if near else 1.0
         _write_results(first, rows, work, results)
-        if theta is not None and near and len(results.log_likelihood):
-            _add_common(samples, theta, work, results.log_likelihood[first : first + b])
+        if theta is not None and near and len(log_likelihood):
+            _add_common(samples, theta, work, log_likelihood[first : first + b])
         if not len(totals.weights):
             continue
-        if len(memory.double):
-            _remember(rows, first, memory.double)
-        if len(memory.single):
-            _remember(rows, first, memory.single)
+        if len(memory[0]):
+            _remember(rows, first, memory[0])
+        if len(memory[1]):
+            _remember(rows, first, memory[1])
         if len(weight):
             for t in range(b):
                 for m in range(n_components):
                     rows[t, m] *= weight[first + t]
         if coded is not None:
-            _add_coded(data.y.double, coded[0], first, rows, work, totals)
+            _add_coded(double, coded[0], first, rows, work, totals)
         if theta is not None:
-            with_products = len(totals.further) > 0
             if with_products and (remembers or is_given):
                 add_up(rows, work.totals)
             elif with_products:
@@ -623,24 +558,3 @@ def blocks(
                 add(vector(work.sums3), vector(totals.further))
         add(work.sums1, totals.weights)
         add(vector(work.sums2), vector(totals.features))
-
-
-def over_blocks(
-    data: Samples,
-    codes: Index | None,
-    theta: Coefficients | CodeCoefficients,
-    work: Work,
-    *,
-    given: Array = NOT_GIVEN,
-    memory: Array = NO_ROWS,
-    totals: Totals | None = None,
-    results: Results = NO_RESULTS,
-) -> None:
-    """Add the statistics of samples to the totals, and fill the results; ``codes`` are (k, n) or None.
-
-    Rows (n, M) that are ``given`` replace the E-step: responsibilities or differences. Responsibilities go to
-    the memory (n, M), unless it has no rows; its rounded values are used.
-    """
-    sums = totals or Totals(np.empty(0), NO_ROWS, NO_ROWS, np.empty(3), np.empty(0))
-    phi = (theta, None) if codes is None else (None, (codes, theta))
-    blocks(data, *phi, given, twin(memory), work, sums, results)
