@@ -27,7 +27,6 @@ MODULES = {
     "methods.acceleration": "SquaremState",
     "methods.anderson": "AndersonState",
     "methods.opt_fiem": "OptFIEMState",
-    "mixture.compute.one_sample": "Far",
     "mixture.model": "MixtureTheta",
     "mixture.theta": "GaussianMixtureTheta GaussianTheta GaussianStatistics MixtureStatistics "
     "ObservedStatistics",

@@ -13,8 +13,6 @@ from swiftem.core.process import clock
 from swiftem.core.types import Array, Theta
 from swiftem.data.samples import Drawn, Samples, samples_of
 
-__all__ = ["CompiledLoop"]
-
 
 class CompiledLoop(ABC):
     """Iterations in stretches of compiled code: draws and steps, the centre, the anchor, counts.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -10,13 +12,15 @@ from swiftem.core.compute import Compute, Evaluation, Placement, Technology
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.parts import is_served
-from swiftem.kernels.threads import one_thread_blas
+from swiftem.kernels.threads import in_order, one_thread_blas
 
 if TYPE_CHECKING:
     from swiftem.core.model import BoundModel
     from swiftem.mixture.components import BoundComponents
 
 __all__ = ["CHANNELS", "CODES", "COMPLETED", "LINEAR", "MIXTURE", "MixtureCompute"]
+
+T = TypeVar("T")
 
 LINEAR, CODES, CHANNELS, COMPLETED = -1, -2, -3, -4
 """How E-steps compute T(y), in addition to the kinds of covariance, which count from 0.
@@ -71,6 +75,13 @@ class MixtureCompute(Compute):
     def statistics(self, batch: Batch, rows: Array) -> Array:
         """Return the weighted sum of the samples' statistics, flat, for posterior rows (b, R)."""
         return self._statistics(batch, rows, batch.weight)
+
+    def _in_order(self, function: Callable[..., T], work: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+        """Yield ``function(*item)`` for the items of ``work`` in their order, computed by several threads."""
+        with one_thread_blas(), closing(in_order(function, work)) as done:
+            for result in done:
+                self._between_blocks()
+                yield result
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         with one_thread_blas():

@@ -14,16 +14,14 @@ import numpy as np
 
 from swiftem.core.types import Array
 from swiftem.kernels.compile import helper, inlined
-from swiftem.kernels.memory import matrix, piece, vector
-from swiftem.kernels.softmax import copy, fill
+from swiftem.kernels.vector import matrix, piece, vector
 from swiftem.mixture.components import Coefficients
+from swiftem.mixture.compute.loops import copy, fill
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, UNIT
 from swiftem.mixture.prior import BoundPrior
 
 if TYPE_CHECKING:
     from swiftem.mixture.gaussians import BoundGaussians
-
-__all__ = ["Hyper", "cholesky", "gram", "invert", "m_step", "make_hyper", "raise_powers"]
 
 ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 """Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
@@ -176,15 +174,13 @@ def _scatter(m: int, s1: Array, s3: Array, hyper: Hyper) -> bool:
     for one in range(first, last):
         count += s1[one]
     products = s3[m * d * (d + 1) // 2 :]
-    kappa, inverse = hyper.prior.mean_precision, 1.0 / (count + hyper.prior.degrees)
-    prior, weight, mean = (last - first) * kappa, s1[first] + kappa, hyper.means[first]
+    prior, mean, inverse = hyper.prior, hyper.means[first], 1.0 / (count + hyper.prior.degrees)
+    kappa, prior_weight = prior.mean_precision, (last - first) * prior.mean_precision
     k = 0
     for j in range(d):
-        from_prior, from_mean = prior * hyper.prior.mean[j], weight * mean[j]
+        from_prior, from_mean = prior_weight * prior.mean[j], (s1[first] + kappa) * mean[j]
         for i in range(j + 1):
-            value = (
-                products[k] + hyper.prior.scale[j, i] + from_prior * hyper.prior.mean[i] - from_mean * mean[i]
-            )
+            value = products[k] + prior.scale[j, i] + from_prior * prior.mean[i] - from_mean * mean[i]
             matrix[i, j] = value * inverse
             k += 1
     for one in range(first + 1, last):
@@ -264,19 +260,11 @@ def _variances(m: int, squares: Array, hyper: Hyper) -> bool:
 
     ``squares`` has d entries, or one for all cells of "spherical" without masses.
     """
-    kappa, means, masses, variances = (
-        hyper.prior.mean_precision,
-        hyper.means[m],
-        hyper.masses,
-        hyper.variances[m],
-    )
+    prior, means, masses, variances = hyper.prior, hyper.means[m], hyper.masses, hyper.variances[m]
+    kappa = prior.mean_precision
     for c in range(len(means)):
-        weight = masses[c] + kappa
-        variances[c] = (
-            hyper.prior.scale[0, c]
-            + kappa * hyper.prior.mean[c] * hyper.prior.mean[c]
-            - weight * means[c] * means[c]
-        )
+        from_prior = prior.scale[0, c] + kappa * prior.mean[c] * prior.mean[c]
+        variances[c] = from_prior - (masses[c] + kappa) * means[c] * means[c]
     is_positive = True
     if hyper.code == DIAG:
         for c in range(len(means)):
@@ -297,22 +285,6 @@ def _variances(m: int, squares: Array, hyper: Hyper) -> bool:
 
 
 @inlined
-def _diagonal(s: Array, hyper: Hyper) -> bool:
-    """Write means and variances of kinds without matrices; return whether they exist."""
-    n_components, d = hyper.means.shape
-    squares, width = s[n_components * (1 + d) :], 1 if hyper.code == SPHERICAL else d
-    for m in range(n_components):
-        if not _means(m, s, hyper):
-            return False
-        first = m * width
-        if hyper.has_masses:
-            squares, first, width = s[n_components:], 3 * m * d + d, d
-        if hyper.code != UNIT and not _variances(m, squares[first : first + width], hyper):
-            return False
-    return True
-
-
-@inlined
 def _write_diagonal(hyper: Hyper, theta: Coefficients) -> None:
     """Write the coefficients from means and variances; with masses, those of o·z, o·z² and o, (3d, M)."""
     n_components, d = hyper.means.shape
@@ -325,9 +297,8 @@ def _write_diagonal(hyper: Hyper, theta: Coefficients) -> None:
                 precision, log_variance = 1.0 / hyper.variances[m, c], math.log(hyper.variances[m, c])
             theta.phi[c, m] = precision * mean
             if hyper.code != UNIT:
-                theta.phi[d if hyper.code == SPHERICAL and not hyper.has_masses else d + c, m] = (
-                    -0.5 * precision
-                )
+                place = d if hyper.code == SPHERICAL and not hyper.has_masses else d + c
+                theta.phi[place, m] = -0.5 * precision
             if hyper.has_masses:
                 own = log_variance + precision * mean * mean + math.log(2.0 * math.pi)
                 theta.phi[2 * d + c, m] = -0.5 * own
@@ -375,8 +346,15 @@ def m_step(s: Array, hyper: Hyper, theta: Coefficients) -> bool:
         for m in range(len(hyper.matrices)):
             _write_matrix(m, hyper, theta)
     else:
-        if not _diagonal(s, hyper):
-            return False
+        squares, width = s[n_components * (1 + d) :], 1 if hyper.code == SPHERICAL else d
+        for m in range(n_components):
+            if not _means(m, s, hyper):
+                return False
+            first = m * width
+            if hyper.has_masses:
+                squares, first, width = s[n_components:], 3 * m * d + d, d
+            if hyper.code != UNIT and not _variances(m, squares[first : first + width], hyper):
+                return False
         _write_diagonal(hyper, theta)
     if not hyper.has_masses:
         copy(vector(hyper.means), vector(theta.means))

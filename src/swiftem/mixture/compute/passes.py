@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import TypeVar
 
 import numpy as np
@@ -17,27 +16,16 @@ from swiftem.core.algorithm import Algorithm1, Loop, Task
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.method import declared
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Index, Theta
+from swiftem.core.types import Array, Theta
 from swiftem.data.parts import NONE, Part, chunks, parts, plain, read_only
-from swiftem.kernels.threads import in_order, one_thread_blas
+from swiftem.kernels.threads import one_thread_blas
 from swiftem.mixture.components import BoundComponents, Coefficients
 from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR, MixtureCompute
 from swiftem.mixture.compute.numpy import lower_triangle
-from swiftem.mixture.compute.passes_kernel import Results, Samples, Totals, Twin, Work, blocks
+from swiftem.mixture.compute.passes_kernel import NO_ROWS, Outputs, Samples, Twin, Work, blocks
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.model import BoundMixture, CodeCoefficients
 from swiftem.mixture.rows import two_dimensional
-
-__all__ = [
-    "ChannelCompute",
-    "PassesCompute",
-    "make_work",
-    "mixture_loop",
-    "over_blocks",
-    "passes",
-    "results_at",
-    "twin",
-]
 
 WORK = 1 << 21
 """Minimum number of operations for a thread."""
@@ -52,11 +40,9 @@ LARGE_TABLE = 32_768
 PRODUCT = 1_000_000
 """Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
 
-NO_ROWS = np.empty((0, 0))
-NO_LABELS = np.empty(0, dtype=np.intp)
-NO_RESULTS: Results = (np.empty(0), NO_ROWS, NO_LABELS)
 NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
 NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
+NOT_GIVEN = read_only(NO_ROWS)
 
 T = TypeVar("T")
 
@@ -121,35 +107,13 @@ def twin(array: Array) -> Twin:
     return (array, empty) if is_double else (empty, array)
 
 
-def results_at(results: Evaluation, places: slice) -> Results:
-    """Return some places of the results as the kernel fills them: what is not wanted has no entries."""
-    log_likelihood, rows, labels = results
-    return (
-        log_likelihood[places],
-        NO_ROWS if rows is None else rows[places],
-        NO_LABELS if labels is None else labels[places],
-    )
-
-
-def over_blocks(
-    data: Samples,
-    codes: Index | None,
-    theta: Coefficients | CodeCoefficients,
-    work: Work,
-    *,
-    given: Array = NO_ROWS,
-    memory: Array = NO_ROWS,
-    totals: Totals | None = None,
-    results: Results = NO_RESULTS,
-) -> None:
-    """Add the statistics of samples to the totals, and fill the results; ``codes`` are (k, n) or None.
-
-    Rows (n, M) that are ``given`` replace the E-step: responsibilities or differences. Responsibilities go to
-    the memory (n, M), unless it has no rows; its rounded values are used.
-    """
-    sums = totals or Totals(np.empty(0), NO_ROWS, NO_ROWS, np.empty(3), np.empty(0))
-    phi = (theta, None) if codes is None else (None, (codes, theta))
-    blocks(data, *phi, read_only(given), twin(memory), work, sums, results)
+def outputs_at(results: Evaluation, places: slice) -> Outputs:
+    """Return some places of the results as the kernel fills them."""
+    log_likelihood, responsibilities, labels = results
+    out = Outputs(np.zeros(3), log_likelihood=log_likelihood[places])
+    if responsibilities is not None:
+        out = out._replace(responsibilities=responsibilities[places])
+    return out if labels is None else out._replace(labels=labels[places])
 
 
 class PassesCompute(MixtureCompute):
@@ -188,42 +152,41 @@ class PassesCompute(MixtureCompute):
         """Samples per block."""
         return len(self._work.largest)
 
-    def _zeros(self, with_products: bool) -> Totals:
+    def _zeros(self, with_products: bool) -> Outputs:
         """Return the sums of no rows."""
         n_components, d = self.bound.n_components, len(self.bound.origin)
         further = (self._levels, n_components) if self._levels else (d, d) if with_products else (0, 0)
         features = np.zeros((self.bound.n_features, n_components))
-        return Totals(np.zeros(n_components), features, np.zeros(further), np.zeros(3), np.zeros(d))
+        return Outputs(np.zeros(3), np.zeros(n_components), features, np.zeros(further), np.zeros(d))
 
     def _over_rows(
         self,
         y: Array,
         first: int,
         weight: Array,
-        theta: Coefficients | None,
-        *,
-        given: Array = NO_ROWS,
-        memory: Array = NO_ROWS,
-        totals: Totals | None = None,
-        results: Results = NO_RESULTS,
+        theta: Coefficients | CodeCoefficients | None,
+        out: Outputs,
+        given: Array = NOT_GIVEN,
     ) -> None:
-        """Pass rows to the kernel, see :func:`over_blocks`; ``first`` is the index of the first one.
+        """E-step of rows, from sample number ``first`` on, unless posterior rows (n, R) are ``given``.
 
-        Without θ, posterior rows are ``given``. Responsibilities of results may have R columns.
+        Responsibilities of ``out`` may have R columns.
         """
         bound, rows = self.bound, two_dimensional(y)
-        features, codes = bound.features(rows), None
-        if self._levels:
-            assert isinstance(bound, BoundMixture)
-            codes = read_only(np.ascontiguousarray(bound.codes(rows, first).T))
-            features = features.astype(np.float64, copy=False)
-        phi = theta or (NO_THETA if codes is None else NO_CODED)
-        data = Samples(twin(plain(features)), weight, bound.code, bound.origin, self.reach)
-        over_blocks(data, codes, phi, self._work, given=given, memory=memory, totals=totals, results=results)
+        features = bound.features(rows)
+        if not self._levels:
+            data = Samples(twin(plain(features)), weight, bound.code, bound.origin, self.reach)
+            blocks(data, NO_THETA if theta is None else theta, None, given, self._work, out)
+            return
+        assert isinstance(bound, BoundMixture)
+        codes = read_only(np.ascontiguousarray(bound.codes(rows, first).T))
+        features = plain(features.astype(np.float64, copy=False))
+        data = Samples(twin(features), weight, bound.code, bound.origin, self.reach)
+        blocks(data, None, (codes, NO_CODED if theta is None else theta), given, self._work, out)
 
-    def _flat(self, totals: Totals) -> Array:
+    def _flat(self, totals: Outputs) -> Array:
         """Return the model's statistics for these sums."""
-        weights, features, further, *_ = totals
+        _, weights, features, further, *_ = totals
         if self._levels:
             return np.concatenate([weights, np.concatenate([features, further]).T.ravel()])
         d = len(self.bound.origin)
@@ -232,14 +195,15 @@ class PassesCompute(MixtureCompute):
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         rows = np.empty((len(batch.index), self.bound.row_length))
-        self._over_rows(batch.y, 0, NONE, self._prepared(theta), results=(np.empty(0), rows, NO_LABELS))
+        out = Outputs(np.zeros(3), responsibilities=rows)
+        self._over_rows(batch.y, 0, NONE, self._prepared(theta), out)
         return rows, np.empty(0)
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         if rows.shape[1:] != (self.bound.row_length,):  # compiled code would not notice
             raise ValueError(f"rows must have {self.bound.row_length} columns, got shape {rows.shape}.")
         totals = self._zeros(self.bound.shares_products)
-        self._over_rows(batch.y, 0, read_only(weight), None, given=rows, totals=totals)
+        self._over_rows(batch.y, 0, read_only(weight), None, totals, read_only(rows))
         return self._flat(totals)
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
@@ -248,7 +212,7 @@ class PassesCompute(MixtureCompute):
         with_products = self.bound.shares_products and (remember or self._products is None)
         totals = self._zeros(with_products)
         for sums in self._over_parts(self._sums, self._prepared(theta), memory, with_products):
-            for total, part in zip(totals[:-1], sums[:-1], strict=True):
+            for total, part in zip(totals[:4], sums[:4], strict=True):
                 total += part
             np.maximum(totals.reach, sums.reach, out=totals.reach)
         log_likelihood, far_blocks, log_base = totals.logs.tolist()
@@ -268,27 +232,21 @@ class PassesCompute(MixtureCompute):
         return self._flat(totals) / self._source.total_weight, memory
 
     def _over_parts(self, function: Callable[..., T], *common: object) -> Iterator[T]:
-        """Yield ``function(*common, part)`` of the parts of a pass, computed by several threads."""
+        """Return ``function(*common, part)`` of the parts of a pass, computed by several threads."""
         all_parts = parts(self._source, self._least_rows)
         work = ((*common, part) for part in all_parts)
-        with (
-            one_thread_blas(),
-            closing(in_order(function, list(work) if isinstance(all_parts, list) else work)) as done,
-        ):
-            for result in done:
-                self._between_blocks()
-                yield result
+        return self._in_order(function, list(work) if isinstance(all_parts, list) else work)
 
-    def _sums(self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part) -> Totals:
+    def _sums(self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part) -> Outputs:
         """Return the sums of a part of the rows; Σ w·log h(y) only if it is unknown."""
         totals = self._zeros(with_products)
-        remembered = np.empty((0, self.bound.row_length)) if memory is None else memory[part.here]
         for here in chunks(len(part.y), self._block):
             first, y, weight = part.first + here.start, part.y[here], part.weight[here]
             base = self.bound.log_base(y, first) if self._base is None else None
             if base is not None:
                 totals.logs[2] += base @ weight if len(weight) else base.sum()
-            self._over_rows(y, first, weight, theta, memory=remembered[here], totals=totals)
+            out = totals if memory is None else totals._replace(memory=twin(memory[part.here][here]))
+            self._over_rows(y, first, weight, theta, out)
         return totals
 
     def objective(self, theta: Theta) -> float:
@@ -324,11 +282,11 @@ class PassesCompute(MixtureCompute):
         """Fill in the results of a part; the first of them belongs to sample number ``offset``."""
         for here in chunks(len(part.y), self._block):
             first = part.first + here.start
-            wanted = results_at(results, slice(first - offset, first - offset + here.stop - here.start))
-            self._over_rows(part.y[here], first, NONE, theta, results=wanted)
+            out = outputs_at(results, slice(first - offset, first - offset + here.stop - here.start))
+            self._over_rows(part.y[here], first, NONE, theta, out)
             base = self.bound.log_base(part.y[here], first)
             if base is not None:
-                wanted[0][:] += base
+                out.log_likelihood[:] += base
 
     def _prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ), cached for the last two θ: a method's current one and its anchor."""
@@ -346,38 +304,30 @@ class ChannelCompute(PassesCompute):
     bound: BoundMixture
     _block = PLAIN
 
-    def _zeros(self, with_products: bool) -> Totals:
-        return Totals(np.zeros(self.bound.size), NO_ROWS, NO_ROWS, np.zeros(3), np.empty(0))
+    def _zeros(self, with_products: bool) -> Outputs:
+        return Outputs(np.zeros(3), np.zeros(self.bound.size))
 
     def _over_rows(
-        self,
-        y: Array,
-        first: int,
-        weight: Array,
-        theta: Theta,
-        *,
-        given: Array = NO_ROWS,
-        memory: Array = NO_ROWS,
-        totals: Totals | None = None,
-        results: Results = NO_RESULTS,
+        self, y: Array, first: int, weight: Array, theta: Theta, out: Outputs, given: Array = NOT_GIVEN
     ) -> None:
         rows, log_likelihood = self.bound.e_step(two_dimensional(y), theta)
-        if len(memory):
-            memory[:] = rows
-            rows = memory.astype(np.float64)
-        if totals is not None:
+        for memory in out.memory:
+            if len(memory):
+                memory[:] = rows
+                rows = memory.astype(np.float64)
+        if len(out.weights):
             weight = weight if len(weight) else np.ones(len(y))
-            totals.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
-            totals.logs[0] += log_likelihood @ weight
-        values, responsibilities, labels = results
-        values[:] = log_likelihood[: len(values)]
-        if len(responsibilities):
-            responsibilities[:] = rows[:, : responsibilities.shape[1]]
-        if len(labels):
-            labels[:] = rows[:, : self.bound.n_components].argmax(axis=1)
+            out.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
+            out.logs[0] += log_likelihood @ weight
+        if len(out.log_likelihood):
+            out.log_likelihood[:] = log_likelihood
+        if len(out.responsibilities):
+            out.responsibilities[:] = rows[:, : out.responsibilities.shape[1]]
+        if len(out.labels):
+            out.labels[:] = rows[:, : self.bound.n_components].argmax(axis=1)
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         return self.bound.statistics(batch, rows, weight)
 
-    def _flat(self, totals: Totals) -> Array:
+    def _flat(self, totals: Outputs) -> Array:
         return totals.weights

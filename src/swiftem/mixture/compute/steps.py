@@ -21,26 +21,16 @@ from swiftem.data.parts import read_only
 from swiftem.data.samples import Drawn
 from swiftem.kernels.compile import helper, inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
-from swiftem.kernels.memory import borrowed, matrix, vector
-from swiftem.kernels.softmax import add, copy, fill
 from swiftem.kernels.threads import one_thread_blas
+from swiftem.kernels.vector import borrowed, matrix, vector
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import COMPLETED, MixtureCompute
+from swiftem.mixture.compute import passes_kernel as dense
 from swiftem.mixture.compute.covariance_kernel import Hyper, m_step, make_hyper
+from swiftem.mixture.compute.loops import add, copy, fill
 from swiftem.mixture.compute.missing_kernel import BLOCK, Completion, complete_rows, make_completion
 from swiftem.mixture.compute.passes import make_work, twin
-from swiftem.mixture.compute.passes_kernel import (
-    Samples,
-    Twin,
-    Work,
-    add_statistics,
-    add_up,
-    checked_e_step,
-    far_component,
-)
 from swiftem.mixture.gaussians import BoundGaussians
-
-__all__ = ["StepsLoop"]
 
 NOTHING, ANCHOR, MEMORY = 0, 1, 2
 """The reference that is subtracted from the statistics of a batch."""
@@ -64,8 +54,8 @@ class Stretch(NamedTuple):
         ŝ, the centre, and, if the anchor follows, the ŝ it is θ̄ of; changed in place.
     """
 
-    data: Samples
-    memory: Twin
+    data: dense.Samples
+    memory: dense.Twin
     index: Index  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     other: Index
     steps: Array
@@ -110,7 +100,7 @@ class Rule(NamedTuple):
     scale: float
     share: float
     hyper: Hyper
-    work: Work
+    work: dense.Work
     spare: Array
     change: Array
     candidate: Array
@@ -143,8 +133,8 @@ def _add_sums(rule: Rule, samples: Array, rows: Array, near: bool) -> None:
     work, change = rule.work, rule.change
     with_products = len(work.sums3) > 0
     if with_products:
-        add_up(rows, work.totals)
-    add_statistics(rule.hyper.code, samples, rows, near, with_products, work)
+        dense.add_up(rows, work.totals)
+    dense.add_statistics(rule.hyper.code, samples, rows, near, with_products, work)
     (p, n_components), d = work.sums2.shape, len(work.extent)
     end, squares = n_components * (1 + d), p - d
     for m in range(n_components):
@@ -194,7 +184,9 @@ def _rows(
     if completion is not None:
         complete_rows(samples, theta, completion, rows)
     else:
-        near = checked_e_step(rule.hyper.code, samples, theta, far, rule.work.extent[:0], rule.work, rows)
+        near = dense.checked_e_step(
+            rule.hyper.code, samples, theta, far, rule.work.extent[:0], rule.work, rows
+        )
     return near
 
 
@@ -223,9 +215,9 @@ def _statistics(
     block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be inefficient
     far, anchor_far = -1, -1
     if completion is None:
-        far = far_component(theta, data.reach, -1, work.extent)
+        far = dense.far_component(theta, data.reach, -1, work.extent)
         if reference == ANCHOR:
-            anchor_far = far_component(anchor, data.reach, -1, work.extent)
+            anchor_far = dense.far_component(anchor, data.reach, -1, work.extent)
     fill(rule.change, 0.0)
     for first in range(0, len(index), block):
         here = index[first : first + block]
@@ -384,7 +376,7 @@ class StepsLoop(CompiledLoop):
         assert isinstance(compute, MixtureCompute)
         centre = read_only(bound.centre)
         stretch = Stretch(
-            Samples(twin(drawn.y), drawn.weight, bound.kind.code, centre, compute.reach),
+            dense.Samples(twin(drawn.y), drawn.weight, bound.kind.code, centre, compute.reach),
             twin(memory),
             read_only(drawn.index[0]),
             read_only(drawn.index[-1]),
