@@ -104,9 +104,9 @@ def _compile(part: int) -> None:
 
 def main() -> None:
     """Do all parts, unless they have been done."""
-    from swiftem.kernels.compile import cache_folder
+    from swiftem.kernels.compile import CACHE_FOLDER
 
-    done = cache_folder() / "warm"
+    done = CACHE_FOLDER / "warm"
     if done.exists():
         return
     print("Compiling the kernels for the tests, about a minute ...", flush=True)

@@ -12,7 +12,7 @@ import pyarrow.csv, pyarrow.parquet
 import swiftem
 from swiftem import GaussianMixture, methods, models
 from swiftem.data import open_source
-import swiftem.mixture.compute.passes_kernel, swiftem.mixture.compute.steps
+import swiftem.mixture.compute.one_sample, swiftem.mixture.compute.passes, swiftem.mixture.compute.steps
 print("ready", flush=True)
 sys.stdin.readline()
 """

@@ -265,7 +265,7 @@ QUICK = {
     "run unit averaged": {"Averages"},
     "run diag iem": {"MemoryState"},
     "run one by one fiem": {"MemoryState"},
-    "run far fiem": {"Far"},
+    "run far fiem": {"MemoryState"},
     "run unit opt-fiem": {"OptFIEMState"},
     "run unit spider": {"AnchorState"},
     "run token by token spider": {"PLSATheta", "TokensSnapshot", "Before"},

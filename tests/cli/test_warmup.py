@@ -46,7 +46,7 @@ def test_fits_compile_nothing_after_it():
 
 @pytest.mark.parametrize(("option", "expected"), [([], ["usual"]), (["--all"], ["usual", "other"])])
 def test_it_says_where_the_cache_is(option, expected, monkeypatch):
-    from swiftem.kernels.compile import cache_folder
+    from swiftem.kernels.compile import CACHE_FOLDER
 
     done = []
     parts = [warmup.Part(name, lambda name=name: done.append(name), 1) for name in ("usual", "other")]
@@ -56,7 +56,7 @@ def test_it_says_where_the_cache_is(option, expected, monkeypatch):
     assert result.exit_code == 0, result.output
     assert done == expected
     assert result.output.startswith("Compiled in ")
-    assert str(cache_folder()) in result.output
+    assert str(CACHE_FOLDER) in result.output
 
 
 class Terminal(io.StringIO):
@@ -89,7 +89,7 @@ def test_a_cache_that_cannot_be_used_is_an_error(monkeypatch):
     from swiftem.kernels import compile
 
     monkeypatch.setattr(warmup, "USUAL", ())
-    monkeypatch.setattr(compile, "_WHY_NOT", "others can write to it")
+    monkeypatch.setattr(compile, "WHY_NOT_KEPT", "others can write to it")
     result = CliRunner().invoke(app, ["warmup"])
     assert result.exit_code == 1
     assert "Nothing that was compiled is kept, as others can write to it." in result.stderr

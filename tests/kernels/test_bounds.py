@@ -17,11 +17,11 @@ from swiftem import methods, models
 
 CODE = f"""
 import json, runpy
-from swiftem.kernels import memory  # intrinsics are compiled code only
-memory.matrix = lambda values, rows, columns: values.reshape(-1)[: rows * columns].reshape(rows, columns)
-memory.vector = lambda values: values.reshape(-1)
-memory.borrowed = lambda values: values
-memory.piece = lambda values, row, first, stop: values[row, first:stop]
+from swiftem.kernels import vector  # intrinsics are compiled code only
+vector.matrix = lambda values, rows, columns: values.reshape(-1)[: rows * columns].reshape(rows, columns)
+vector.vector = lambda values: values.reshape(-1)
+vector.borrowed = lambda values: values
+vector.piece = lambda values, row, first, stop: values[row, first:stop]
 print(json.dumps(runpy.run_path({__file__!r})['results']()))
 """
 

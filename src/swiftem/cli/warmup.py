@@ -104,7 +104,7 @@ ALL = (
 def warmup(everything: bool) -> None:
     """Compile kernels that are not in the cache, and print the cache folder."""
     from swiftem.estimators.watch import progress_bar
-    from swiftem.kernels.compile import cache_folder, why_not_kept
+    from swiftem.kernels.compile import CACHE_FOLDER, WHY_NOT_KEPT
 
     with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -121,6 +121,6 @@ def warmup(everything: bool) -> None:
                     bar.advance(task, part.seconds)
         finally:
             log.setLevel(level)
-        if why_not_kept():
-            raise OSError(f"Nothing that was compiled is kept, as {why_not_kept()}.")
-        console.print(f"Compiled in {perf_counter() - began:.1f} s: {cache_folder()}", soft_wrap=True)
+        if WHY_NOT_KEPT:
+            raise OSError(f"Nothing that was compiled is kept, as {WHY_NOT_KEPT}.")
+        console.print(f"Compiled in {perf_counter() - began:.1f} s: {CACHE_FOLDER}", soft_wrap=True)

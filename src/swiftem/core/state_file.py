@@ -25,7 +25,6 @@ MODULES = {
     "methods.accelerated": "AcceleratedState AndersonState SquaremState",
     "methods.opt_fiem": "OptFIEMState",
     "mixture.components": "MixtureStatistics",
-    "mixture.compute.one_sample": "Far",
     "mixture.covariance": "GaussianMixtureTheta GaussianTheta GaussianStatistics",
     "mixture.model": "MixtureTheta",
     "topics.compute.documents": "DocumentSnapshot Running",

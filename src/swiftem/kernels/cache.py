@@ -13,8 +13,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-__all__ = ["cache_in", "is_writable", "keep_private", "user_cache"]
-
 log = logging.getLogger("swiftem")
 _own: list[tempfile.TemporaryDirectory[str]] = []
 

@@ -22,8 +22,6 @@ from numba.core import event
 from swiftem.core.process import compile_clock
 from swiftem.kernels.cache import cache_in, user_cache
 
-__all__ = ["FUSED", "REORDERED", "cache_folder", "helper", "inlined", "kernel", "why_not_kept"]
-
 log = logging.getLogger("swiftem")
 
 FOLDERS = ("kernels", "functions", "mixture/compute", "topics/compute")
@@ -57,11 +55,11 @@ def kernel(function: Compiled) -> Any:
     >>> twice(1.5)
     3.0
     """
-    if why_not_kept():
+    if WHY_NOT_KEPT:
         return _njit(function)
     # Numba looks up the folder in the decorator, and has no argument for it.
     settings: Any = numba.config
-    before, settings.CACHE_DIR = settings.CACHE_DIR, str(_FOLDER)
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(CACHE_FOLDER)
     try:
         compiled = _njit(function, cache=True)
     except RuntimeError:  # a function that is in no file, as in the example
@@ -69,7 +67,7 @@ def kernel(function: Compiled) -> Any:
     finally:
         settings.CACHE_DIR = before
     # Numba takes another folder if it cannot write to this one, as on a full disk.
-    if hasattr(compiled, "stats") and _FOLDER not in Path(compiled.stats.cache_path).parents:
+    if hasattr(compiled, "stats") and CACHE_FOLDER not in Path(compiled.stats.cache_path).parents:
         return _njit(function)
     return compiled
 
@@ -84,16 +82,6 @@ Unsigned indices (``np.uintp``) help there.
 
 inlined: Callable[..., Compiled] = partial(helper, forceinline=True)
 """Compile a function into every kernel that calls it, as a call would cost more than the function."""
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: below NUMBA_CACHE_DIR, else the user's cache folder."""
-    return _FOLDER
-
-
-def why_not_kept() -> str:
-    """Return why compiled code is not kept for other processes; empty if it is."""
-    return _WHY_NOT
 
 
 def _digest_of_sources() -> str:
@@ -141,11 +129,12 @@ class _Listener(event.Listener):
     def _announce(self) -> None:
         if not self._is_announced:
             self._is_announced = True
-            when = "in every process" if why_not_kept() else "once on this machine"
+            when = "in every process" if WHY_NOT_KEPT else "once on this machine"
             log.warning("swiftem compiles its kernels, %s: this takes several seconds.", when)
 
 
-_FOLDER, _WHY_NOT = cache_in(user_cache().parent, "swiftem", _digest_of_sources())
-if _WHY_NOT:
-    log.warning("swiftem compiles in every process, without a cache, as %s.", _WHY_NOT)
+CACHE_FOLDER, WHY_NOT_KEPT = cache_in(user_cache().parent, "swiftem", _digest_of_sources())
+"""The folder of compiled kernels, and why none are kept there for other processes; empty if they are."""
+if WHY_NOT_KEPT:
+    log.warning("swiftem compiles in every process, without a cache, as %s.", WHY_NOT_KEPT)
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]

@@ -18,22 +18,13 @@ from typing import Any, TypeVar
 
 from swiftem.core.checks import check_int
 
-__all__ = [
-    "get_threads",
-    "in_order",
-    "one_thread",
-    "one_thread_blas",
-    "one_thread_openmp",
-    "openmp_after_fork",
-    "part_ends",
-    "set_threads",
-]
-
 T = TypeVar("T")
 
 _threads: int | None = None
 _pool: ThreadPoolExecutor | None = None
 _is_forked = False
+_blas_lock, _blas_users = Lock(), 0
+_blas_before: list[tuple[Any, int]] = []
 
 
 def get_threads() -> int:
@@ -60,9 +51,9 @@ def set_threads(n: int | None) -> None:
 
 def _after_fork() -> None:
     # A forked child has the pool but not its threads, and limits that no thread of its own will lift.
-    global _is_forked, _pool
-    _is_forked, _pool = True, None
-    _one_thread_blas.forget()
+    global _is_forked, _pool, _blas_lock, _blas_users
+    _is_forked, _pool, _blas_lock, _blas_users = True, None, Lock(), 0
+    _restore_blas()
 
 
 if hasattr(os, "register_at_fork"):
@@ -94,53 +85,36 @@ def _set_blas_threads(library: Any, threads: int) -> None:
     getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
-class _OneThreadBlas:
-    """One thread for BLAS while any context is active; then as many as before.
-
-    The setting is for the whole process. Contexts of several threads overlap without nesting: if each
-    restored the value it found, the limit of another could remain.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._users = Lock(), 0
-        self._before: list[tuple[Any, int]] = []
-
-    def __enter__(self) -> None:
-        libraries = _blas_libraries()
-        with self._lock:
-            if self._users == 0:
-                self._before = [(library, library.num_threads) for library in libraries]
-                for library in libraries:
-                    _set_blas_threads(library, 1)
-            self._users += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users = max(0, self._users - 1)  # already 0 if it was entered before a fork
-            if self._users == 0:
-                self._restore()
-
-    def _restore(self) -> None:
-        before, self._before = self._before, []
-        for library, threads in before:
-            _set_blas_threads(library, threads)
-
-    def forget(self) -> None:
-        """Lift the limit: its contexts are in another process."""
-        self._lock, self._users = Lock(), 0
-        self._restore()
-
-
-_one_thread_blas = _OneThreadBlas()
-
-
-def one_thread_blas() -> AbstractContextManager[None]:
+@contextmanager
+def one_thread_blas() -> Iterator[None]:
     """Return a context in which matrix products use one thread: threads are the library's, sums keep order.
 
-    Contexts may overlap in several threads: the number of threads before the first of them is restored after
-    the last.
+    The setting is for the whole process. Contexts of several threads overlap without nesting: if each
+    restored the value it found, the limit of another could remain. So the number of threads before the first
+    of them is restored after the last.
     """
-    return _one_thread_blas
+    global _blas_users, _blas_before
+    libraries = _blas_libraries()
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_before = [(library, library.num_threads) for library in libraries]
+            for library in libraries:
+                _set_blas_threads(library, 1)
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users = max(0, _blas_users - 1)  # already 0 if it was entered before a fork
+            if _blas_users == 0:
+                _restore_blas()
+
+
+def _restore_blas() -> None:
+    global _blas_before
+    before, _blas_before = _blas_before, []
+    for library, threads in before:
+        _set_blas_threads(library, threads)
 
 
 @cache

@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 from swiftem.core.types import Array, Index
 from swiftem.mixture.compute.numpy import lower_triangle, softmax
 
-__all__ = [
-    "Conditionals",
-    "blocks_of",
-    "completed",
-    "conditionals",
-    "expected_rows",
-    "log_densities",
-    "numbered",
-]
-
 NUMBERS = 1 << 20
 """Numbers of the matrices of a block of rows."""
 

@@ -8,18 +8,20 @@ which compiles to vector instructions.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from swiftem.core.types import Array
 from swiftem.kernels.compile import helper, inlined
-from swiftem.kernels.memory import matrix, piece, vector
-from swiftem.kernels.softmax import copy, fill
+from swiftem.kernels.vector import matrix, piece, vector
 from swiftem.mixture.components import Coefficients
+from swiftem.mixture.compute.loops import copy, fill
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, UNIT
+from swiftem.mixture.prior import BoundPrior
 
-__all__ = ["Hyper", "Scratch", "cholesky", "gram", "invert", "m_step", "make_scratch", "raise_powers"]
+if TYPE_CHECKING:
+    from swiftem.mixture.gaussians import BoundGaussians
 
 ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 """Twice what the reference allows, and in :func:`_scatter` more for each column that is eliminated, as
@@ -57,29 +59,38 @@ def raise_powers(code: int, samples: Array, first: int, powers: Array) -> None:
 
 
 class Hyper(NamedTuple):
-    """Inputs of an M-step in addition to statistics: the bound prior, and how weights are estimated.
+    """Inputs of an M-step in addition to statistics, and buffers.
 
-    ``mean`` (d,), ``mean_precision``, ``degrees`` and ``scale`` (d, d), or its diagonal (1, d), as in
-    :class:`swiftem.mixture.prior.BoundPrior`; ``known`` weights are (M,), or (0,) if they are
-    unknown. If cells are missing, statistics of kinds without matrices have masses: ``has_masses``.
+    K, the number of covariance matrices, is M, or 1 if components share it, or 0 if there are none.
+
+    Attributes
+    ----------
+    code : int
+        Code of the kind of covariance.
+    prior : BoundPrior
+        The prior; its scale is (d, d), or a diagonal (1, d).
+    reg_covar, epsilon : float
+        Added to variances, and to the sums of responsibilities.
+    known : ndarray, shape (M,), or (0,) if weights are unknown
+        Known weights.
+    has_masses : bool
+        Whether cells are missing and the kind has no matrices: statistics then have masses.
+    means, variances : ndarray, shape (M, d)
+        Buffers.
+    masses : ndarray, shape (d,)
+        Sums of responsibilities for each column.
+    matrices : ndarray, shape (K, d, d)
+        Covariances, then their factors.
+    precision : ndarray, shape (d, d)
+        Inverse of a covariance.
     """
 
-    mean: Array
-    mean_precision: float
-    degrees: float
-    scale: Array
+    code: int
+    prior: BoundPrior
     reg_covar: float
     epsilon: float
     known: Array
     has_masses: bool
-
-
-class Scratch(NamedTuple):
-    """Buffers: ``means``, ``variances`` (M, d), ``masses`` (d,), ``matrices`` (K, d, d) and ``precision``.
-
-    K, the number of covariance matrices, is M, or 1 if components share it, or 0 if there are none.
-    """
-
     means: Array
     variances: Array
     masses: Array
@@ -87,15 +98,23 @@ class Scratch(NamedTuple):
     precision: Array
 
 
-def make_scratch(matrices: int, n_components: int, d: int) -> Scratch:
-    """Return buffers for M-steps with K = ``matrices``.
-
-    >>> make_scratch(3, 3, 2).matrices.shape
-    (3, 2, 2)
-    """
-    means, variances = np.empty((2, n_components, d))
-    precision = np.empty((d, d) if matrices else (0, 0))
-    return Scratch(means, variances, np.empty(d), np.empty((matrices, d, d)), precision)
+def make_hyper(bound: BoundGaussians) -> Hyper:
+    """Return what M-steps of a Gaussian mixture need."""
+    kind, d, n_components = bound.kind, bound.d, bound.n_components
+    matrices = (1 if kind.is_shared else n_components) if kind.has_matrices else 0
+    return Hyper(
+        kind.code,
+        bound.prior._replace(scale=np.atleast_2d(bound.prior.scale)),
+        float(bound.model.reg_covar),
+        float(bound.epsilon),
+        np.array(bound.model.known_weights or (), float),
+        kind.has_masses,
+        means=np.empty((n_components, d)),
+        variances=np.empty((n_components, d)),
+        masses=np.empty(d),
+        matrices=np.empty((matrices, d, d)),
+        precision=np.empty((d, d) if matrices else (0, 0)),
+    )
 
 
 @helper
@@ -144,30 +163,30 @@ def gram(lower: Array, precision: Array) -> None:
 
 
 @helper
-def _scatter(code: int, m: int, s1: Array, s3: Array, hyper: Hyper, scratch: Scratch) -> bool:
+def _scatter(m: int, s1: Array, s3: Array, hyper: Hyper) -> bool:
     """Write the covariance of component m, upper triangle, into its matrix, and factor it.
 
     If components share one covariance, it is that of component 0.
     """
-    n_components, d = scratch.means.shape
-    matrix, floor, count = scratch.matrices[m], scratch.variances[0], 0.0
-    first, last = (m, m + 1) if code == FULL else (0, n_components)
+    n_components, d = hyper.means.shape
+    matrix, floor, count = hyper.matrices[m], hyper.variances[0], 0.0
+    first, last = (m, m + 1) if hyper.code == FULL else (0, n_components)
     for one in range(first, last):
         count += s1[one]
     products = s3[m * d * (d + 1) // 2 :]
-    kappa, inverse = hyper.mean_precision, 1.0 / (count + hyper.degrees)
-    prior, weight, mean = (last - first) * kappa, s1[first] + kappa, scratch.means[first]
+    prior, mean, inverse = hyper.prior, hyper.means[first], 1.0 / (count + hyper.prior.degrees)
+    kappa, prior_weight = prior.mean_precision, (last - first) * prior.mean_precision
     k = 0
     for j in range(d):
-        from_prior, from_mean = prior * hyper.mean[j], weight * mean[j]
+        from_prior, from_mean = prior_weight * prior.mean[j], (s1[first] + kappa) * mean[j]
         for i in range(j + 1):
-            value = products[k] + hyper.scale[j, i] + from_prior * hyper.mean[i] - from_mean * mean[i]
+            value = products[k] + prior.scale[j, i] + from_prior * prior.mean[i] - from_mean * mean[i]
             matrix[i, j] = value * inverse
             k += 1
     for one in range(first + 1, last):
-        weight, mean = (s1[one] + kappa) * inverse, scratch.means[one]
+        weight, mean = (s1[one] + kappa) * inverse, hyper.means[one]
         for i in range(d):
-            factor, line, rest = weight * mean[i], piece(matrix, i, i, d), piece(scratch.means, one, i, d)
+            factor, line, rest = weight * mean[i], piece(matrix, i, i, d), piece(hyper.means, one, i, d)
             for c in range(len(line)):
                 line[c] -= factor * rest[c]
     for i in range(d):
@@ -178,14 +197,14 @@ def _scatter(code: int, m: int, s1: Array, s3: Array, hyper: Hyper, scratch: Scr
 
 
 @helper
-def _write_matrix(code: int, m: int, scratch: Scratch, theta: Coefficients) -> None:
+def _write_matrix(m: int, hyper: Hyper, theta: Coefficients) -> None:
     """Write the coefficients from the factor of component m."""
-    n_components, d = scratch.means.shape
-    whiten, precision = theta.whiten[m], scratch.precision
-    invert(scratch.matrices[m], whiten)
+    n_components, d = hyper.means.shape
+    whiten, precision = theta.whiten[m], hyper.precision
+    invert(hyper.matrices[m], whiten)
     gram(whiten, precision)
-    first, last = (m, m + 1) if code == FULL else (0, n_components)
-    if code == FULL:
+    first, last = (m, m + 1) if hyper.code == FULL else (0, n_components)
+    if hyper.code == FULL:
         k = d
         for i in range(d):
             for j in range(i):
@@ -197,7 +216,7 @@ def _write_matrix(code: int, m: int, scratch: Scratch, theta: Coefficients) -> N
     for i in range(d):
         log_det += math.log(whiten[i, i])
     for one in range(first, last):
-        mean, linear = scratch.means[one], scratch.variances[0]
+        mean, linear = hyper.means[one], hyper.variances[0]
         square = 0.0
         fill(linear, 0.0)
         for i in range(d):
@@ -214,16 +233,16 @@ def _write_matrix(code: int, m: int, scratch: Scratch, theta: Coefficients) -> N
 
 
 @inlined
-def _means(m: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
+def _means(m: int, s: Array, hyper: Hyper) -> bool:
     """Write the means of component m of a kind without matrices, and the masses of its cells.
 
     ``s`` (q,) has r (M,), then r·y (M, d) and squares, or with masses r·(o·z, o·z², o) (M, 3, d), as in
     :mod:`swiftem.mixture.covariance`. Return whether all masses are positive.
     """
-    n_components, d = scratch.means.shape
+    n_components, d = hyper.means.shape
     width = 3 * d if hyper.has_masses else d
-    sums, kappa = s[n_components + m * width :], hyper.mean_precision
-    masses, means = scratch.masses, scratch.means[m]
+    sums, kappa = s[n_components + m * width :], hyper.prior.mean_precision
+    masses, means = hyper.masses, hyper.means[m]
     if hyper.has_masses:
         copy(sums[2 * d :], masses)
     else:
@@ -231,31 +250,25 @@ def _means(m: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
     lowest = math.inf
     for c in range(d):
         lowest = min(lowest, masses[c])
-        means[c] = (sums[c] + kappa * hyper.mean[c]) / (masses[c] + kappa)
-    return lowest + kappa > 0.0 and lowest + hyper.degrees > 0.0
+        means[c] = (sums[c] + kappa * hyper.prior.mean[c]) / (masses[c] + kappa)
+    return lowest + kappa > 0.0 and lowest + hyper.prior.degrees > 0.0
 
 
 @inlined
-def _variances(code: int, m: int, squares: Array, hyper: Hyper, scratch: Scratch) -> bool:
+def _variances(m: int, squares: Array, hyper: Hyper) -> bool:
     """Write the variances of component m from the sums of squares of its cells; return whether they exist.
 
     ``squares`` has d entries, or one for all cells of "spherical" without masses.
     """
-    kappa, means, masses, variances = (
-        hyper.mean_precision,
-        scratch.means[m],
-        scratch.masses,
-        scratch.variances[m],
-    )
+    prior, means, masses, variances = hyper.prior, hyper.means[m], hyper.masses, hyper.variances[m]
+    kappa = prior.mean_precision
     for c in range(len(means)):
-        weight = masses[c] + kappa
-        variances[c] = (
-            hyper.scale[0, c] + kappa * hyper.mean[c] * hyper.mean[c] - weight * means[c] * means[c]
-        )
+        from_prior = prior.scale[0, c] + kappa * prior.mean[c] * prior.mean[c]
+        variances[c] = from_prior - (masses[c] + kappa) * means[c] * means[c]
     is_positive = True
-    if code == DIAG:
+    if hyper.code == DIAG:
         for c in range(len(means)):
-            inverse = 1.0 / (masses[c] + hyper.degrees)
+            inverse = 1.0 / (masses[c] + hyper.prior.degrees)
             value = (variances[c] + squares[c]) * inverse + hyper.reg_covar
             is_positive &= value > ROUNDING * abs(squares[c]) * inverse and value > 0.0 and value < math.inf
             variances[c] = value
@@ -263,7 +276,7 @@ def _variances(code: int, m: int, squares: Array, hyper: Hyper, scratch: Scratch
     total = below = raw = 0.0
     for c in range(len(means)):
         total += variances[c]
-        below += masses[c] + hyper.degrees
+        below += masses[c] + hyper.prior.degrees
     for c in range(len(squares)):
         raw += squares[c]
     value = (total + raw) * (1.0 / below) + hyper.reg_covar
@@ -272,35 +285,20 @@ def _variances(code: int, m: int, squares: Array, hyper: Hyper, scratch: Scratch
 
 
 @inlined
-def _diagonal(code: int, s: Array, hyper: Hyper, scratch: Scratch) -> bool:
-    """Write means and variances of kinds without matrices; return whether they exist."""
-    n_components, d = scratch.means.shape
-    squares, width = s[n_components * (1 + d) :], 1 if code == SPHERICAL else d
-    for m in range(n_components):
-        if not _means(m, s, hyper, scratch):
-            return False
-        first = m * width
-        if hyper.has_masses:
-            squares, first, width = s[n_components:], 3 * m * d + d, d
-        if code != UNIT and not _variances(code, m, squares[first : first + width], hyper, scratch):
-            return False
-    return True
-
-
-@inlined
-def _write_diagonal(code: int, hyper: Hyper, scratch: Scratch, theta: Coefficients) -> None:
+def _write_diagonal(hyper: Hyper, theta: Coefficients) -> None:
     """Write the coefficients from means and variances; with masses, those of o·z, o·z² and o, (3d, M)."""
-    n_components, d = scratch.means.shape
+    n_components, d = hyper.means.shape
     for m in range(n_components):
         log_det = square = log_variance = 0.0
         precision = 1.0
         for c in range(d):
-            mean = scratch.means[m, c]
-            if code == DIAG or (code == SPHERICAL and c == 0):
-                precision, log_variance = 1.0 / scratch.variances[m, c], math.log(scratch.variances[m, c])
+            mean = hyper.means[m, c]
+            if hyper.code == DIAG or (hyper.code == SPHERICAL and c == 0):
+                precision, log_variance = 1.0 / hyper.variances[m, c], math.log(hyper.variances[m, c])
             theta.phi[c, m] = precision * mean
-            if code != UNIT:
-                theta.phi[d if code == SPHERICAL and not hyper.has_masses else d + c, m] = -0.5 * precision
+            if hyper.code != UNIT:
+                place = d if hyper.code == SPHERICAL and not hyper.has_masses else d + c
+                theta.phi[place, m] = -0.5 * precision
             if hyper.has_masses:
                 own = log_variance + precision * mean * mean + math.log(2.0 * math.pi)
                 theta.phi[2 * d + c, m] = -0.5 * own
@@ -325,33 +323,40 @@ def _add_weights(s1: Array, hyper: Hyper, volume: float, theta: Coefficients) ->
 
 
 @helper
-def m_step(code: int, s: Array, hyper: Hyper, scratch: Scratch, theta: Coefficients) -> bool:
+def m_step(s: Array, hyper: Hyper, theta: Coefficients) -> bool:
     """Write θ̄(s), of flat statistics ``s`` (q,), into the arrays of ``theta``.
 
     Return False, and write nothing, if there is no M-step.
     """
-    n_components, d = scratch.means.shape
-    s1, kappa = s[:n_components], hyper.mean_precision
+    n_components, d = hyper.means.shape
+    s1, kappa = s[:n_components], hyper.prior.mean_precision
     for m in range(n_components):
         if not s1[m] + hyper.epsilon > 0.0:
             return False
-    if len(scratch.matrices):
+    if len(hyper.matrices):
         s2 = matrix(s[n_components:], n_components, d)
         for m in range(n_components):
-            if not (s1[m] + kappa > 0.0 and s1[m] + hyper.degrees > 0.0):
+            if not (s1[m] + kappa > 0.0 and s1[m] + hyper.prior.degrees > 0.0):
                 return False
             for c in range(d):
-                scratch.means[m, c] = (s2[m, c] + kappa * hyper.mean[c]) / (s1[m] + kappa)
-        for m in range(len(scratch.matrices)):
-            if not _scatter(code, m, s1, s[n_components * (1 + d) :], hyper, scratch):
+                hyper.means[m, c] = (s2[m, c] + kappa * hyper.prior.mean[c]) / (s1[m] + kappa)
+        for m in range(len(hyper.matrices)):
+            if not _scatter(m, s1, s[n_components * (1 + d) :], hyper):
                 return False
-        for m in range(len(scratch.matrices)):
-            _write_matrix(code, m, scratch, theta)
+        for m in range(len(hyper.matrices)):
+            _write_matrix(m, hyper, theta)
     else:
-        if not _diagonal(code, s, hyper, scratch):
-            return False
-        _write_diagonal(code, hyper, scratch, theta)
+        squares, width = s[n_components * (1 + d) :], 1 if hyper.code == SPHERICAL else d
+        for m in range(n_components):
+            if not _means(m, s, hyper):
+                return False
+            first = m * width
+            if hyper.has_masses:
+                squares, first, width = s[n_components:], 3 * m * d + d, d
+            if hyper.code != UNIT and not _variances(m, squares[first : first + width], hyper):
+                return False
+        _write_diagonal(hyper, theta)
     if not hyper.has_masses:
-        copy(vector(scratch.means), vector(theta.means))
+        copy(vector(hyper.means), vector(theta.means))
     _add_weights(s1, hyper, 0.0 if hyper.has_masses else 0.5 * d * math.log(2.0 * math.pi), theta)
     return True

@@ -14,7 +14,6 @@ The definition is :func:`swiftem.mixture.compute.conditionals.completed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -25,17 +24,15 @@ from swiftem.core.algorithm import Loop, Task
 from swiftem.core.compute import Evaluation
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.samples import NONE, parts, read_only
-from swiftem.kernels.threads import in_order, one_thread_blas
+from swiftem.data.samples import NONE, Part, parts, read_only
 from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute import passes_kernel as dense
+from swiftem.mixture.compute import MixtureCompute
 from swiftem.mixture.compute.conditionals import Conditionals, conditionals, numbered
-from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
-from swiftem.mixture.compute.steps import mixture_loop
+from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.passes import NOT_GIVEN, make_work, mixture_loop, outputs_at, twin
+from swiftem.mixture.compute.passes_kernel import Outputs, Samples, Work, blocks
 from swiftem.mixture.covariance import FULL, GaussianTheta
 from swiftem.mixture.gaussians import BoundGaussians
-
-__all__ = ["CompletedCompute"]
 
 ROWS, PATTERNS = 8192, 64
 """Rows and patterns of a piece of a pass: a thread's work."""
@@ -43,8 +40,8 @@ ROWS, PATTERNS = 8192, 64
 T = TypeVar("T")
 
 
-class Grouped(NamedTuple):
-    """Rows in the order of their patterns, divided into runs of the same pattern, and these into pieces.
+class Piece(NamedTuple):
+    """Rows in the order of their patterns, divided into runs of the same pattern: a thread's work.
 
     Attributes
     ----------
@@ -55,13 +52,11 @@ class Grouped(NamedTuple):
     order : ndarray of int, shape (n,)
         Their positions in the data.
     reach : ndarray, shape (d,)
-        Distance of the cells from the centre.
+        At least the distance of the cells from the centre.
     patterns : ndarray of bool, shape (runs, d)
         The observed cells of each run.
     edges : ndarray of int, shape (runs + 1,)
         Run k has the rows from ``edges[k]`` to ``edges[k + 1]``.
-    pieces : list of slice
-        The runs of each piece, which is the work of a thread.
     """
 
     z: Array
@@ -70,27 +65,32 @@ class Grouped(NamedTuple):
     reach: Array
     patterns: NDArray[np.bool_]
     edges: Index
-    pieces: list[slice]
 
 
-def grouped(y: Array, weight: Array, centre: Array) -> Grouped:
-    """Return rows (n, d), in which NaN is missing, in the order of their patterns."""
+def pieces_of(part: Part, centre: Array) -> list[Piece]:
+    """Return rows, in which NaN is missing, in the order of their patterns."""
+    first, y, weight = part
     seen = ~np.isnan(y)
     patterns, number = numbered(seen)
     order = np.argsort(number, kind="stable")
     z = np.subtract(y[order], centre, dtype=np.float64, order="C")
     np.copyto(z, 0.0, where=~seen[order])
+    z, weight, reach = (
+        read_only(z),
+        read_only(weight[order] if len(weight) else weight),
+        np.abs(z).max(axis=0),
+    )
     edges = np.union1d(np.cumsum(np.bincount(number)), np.arange(0, len(y), ROWS))
     begins = edges[:-1]
     firsts = [*np.flatnonzero(np.diff(begins // ROWS, prepend=-1)), len(begins)]
-    pieces = [
-        slice(start, min(start + PATTERNS, stop))
-        for first, stop in pairwise(firsts)
-        for start in range(first, stop, PATTERNS)
-    ]
-    weight = read_only(weight[order] if len(weight) else weight)
-    reach = np.abs(z).max(axis=0)
-    return Grouped(read_only(z), weight, order, reach, patterns[number[order[begins]]], edges, pieces)
+    pieces = []
+    for begin, end in pairwise(firsts):
+        for start in range(begin, end, PATTERNS):
+            own = edges[start : min(start + PATTERNS, end) + 1]
+            here = slice(own[0], own[-1])
+            runs = patterns[number[order[own[:-1]]]]
+            pieces.append(Piece(z[here], weight[here], first + order[here], reach, runs, own - own[0]))
+    return pieces
 
 
 def coefficients_of(given: Conditionals, means: Array) -> list[Coefficients]:
@@ -114,50 +114,43 @@ class CompletedCompute(MixtureCompute):
     """E-steps that complete rows; a full pass factorises the covariances once for each pattern."""
 
     bound: BoundGaussians
-    _array: Grouped | None = None
+    _array: list[Piece] | None = None
 
     def loop(self, task: Task) -> Loop:
         """Return compiled stretches for declared methods, else single iterations."""
         return mixture_loop(task)
 
-    def _grouped(self) -> Iterable[Grouped]:
+    def _pieces(self) -> Iterable[list[Piece]]:
         """Return all rows: the rows of an array are kept, others are grouped part by part."""
         source, centre = self._source, self.bound.centre
         if not isinstance(source, ArraySource):
-            return (grouped(part.y, part.weight, centre) for part in parts(source, 1))
+            return (pieces_of(part, centre) for part in parts(source, 1))
         if self._array is None:
             weight = NONE if source.weight is None else source.weight
-            self._array = grouped(source.y.reshape(source.n, -1), weight, centre)
+            self._array = pieces_of(Part(0, source.y.reshape(source.n, -1), weight), centre)
         return [self._array]
 
     def _over_pieces(self, function: Callable[..., T], *common: object) -> Iterator[T]:
-        """Yield ``function(rows, piece, first, *common)`` of all pieces; ``first`` is a row index."""
-        first = 0
-        for rows in self._grouped():
-            work = [(rows, piece, first, *common) for piece in rows.pieces]
-            with one_thread_blas(), closing(in_order(function, work)) as done:
-                for result in done:
-                    self._between_blocks()
-                    yield result
-            first += len(rows.order)
+        """Yield ``function(piece, *common)`` of all pieces."""
+        for pieces in self._pieces():
+            yield from self._in_order(function, [(piece, *common) for piece in pieces])
 
-    def _given(self, rows: Grouped, piece: slice, theta: GaussianTheta) -> tuple[Array, Conditionals]:
+    def _given(self, piece: Piece, theta: GaussianTheta) -> tuple[Array, Conditionals]:
         """Return the means minus the centre, and θ given each pattern of a piece."""
         means = theta.means - self.bound.centre
         covariances = self.bound.matrices(theta)
-        return means, conditionals(rows.patterns[piece], theta.weights, means, covariances)
+        return means, conditionals(piece.patterns, theta.weights, means, covariances)
 
     def _runs(
-        self, rows: Grouped, piece: slice, means: Array, given: Conditionals
-    ) -> Iterator[tuple[slice, dense.Samples, Coefficients, dense.Work]]:
+        self, piece: Piece, means: Array, given: Conditionals
+    ) -> Iterator[tuple[slice, Samples, Coefficients, Work]]:
         """Yield the place of each run of a piece, its samples, φ and buffers."""
         n_components, d = means.shape
-        work = dense.make_work(d + d * (d + 1) // 2, n_components, d)
-        edges = rows.edges[piece.start : piece.stop + 1]
-        for first, stop, theta in zip(edges[:-1], edges[1:], coefficients_of(given, means), strict=True):
-            here = slice(first, stop)
-            y = dense.twin(rows.z[here])
-            yield here, dense.Samples(y, rows.weight[here], FULL, np.zeros(d), rows.reach), theta, work
+        work = make_work(d + d * (d + 1) // 2, n_components, d)
+        for run, theta in zip(pairwise(piece.edges), coefficients_of(given, means), strict=True):
+            here = slice(*run)
+            data = Samples(twin(piece.z[here]), piece.weight[here], FULL, np.zeros(d), piece.reach)
+            yield here, data, theta, work
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
         if remember:
@@ -170,15 +163,15 @@ class CompletedCompute(MixtureCompute):
         self._passed = theta, -log_likelihood
         return total / self._source.total_weight, None
 
-    def _sums(self, rows: Grouped, piece: slice, first: int, theta: GaussianTheta) -> tuple[Array, float]:
+    def _sums(self, piece: Piece, theta: GaussianTheta) -> tuple[Array, float]:
         """Return the completed statistics of a piece, and its log-likelihood."""
-        means, given = self._given(rows, piece, theta)
+        means, given = self._given(piece, theta)
         (n_components, d), count = means.shape, len(given.plain)
         sums1, sums2 = np.zeros((count, n_components)), np.zeros((count, d + d * (d + 1) // 2, n_components))
         logs = np.zeros(3)
-        for k, (_, samples, phi, work) in enumerate(self._runs(rows, piece, means, given)):
-            totals = dense.Totals(sums1[k], sums2[k], np.zeros((0, 0)), logs, np.zeros(d))
-            dense.over_blocks(samples, None, phi, work, totals=totals)
+        for k, (_, samples, phi, work) in enumerate(self._runs(piece, means, given)):
+            out = Outputs(logs, sums1[k], sums2[k], reach=np.zeros(d))
+            blocks(samples, phi, None, NOT_GIVEN, work, out)
         return self._flat(sums1, np.swapaxes(sums2, 1, 2), means, given), float(logs[0])
 
     def _flat(self, sums1: Array, sums2: Array, means: Array, given: Conditionals) -> Array:
@@ -205,18 +198,12 @@ class CompletedCompute(MixtureCompute):
             pass
         return results
 
-    def _evaluate(
-        self, rows: Grouped, piece: slice, first: int, theta: GaussianTheta, results: Evaluation
-    ) -> None:
+    def _evaluate(self, piece: Piece, theta: GaussianTheta, results: Evaluation) -> None:
         """Fill in the results of a piece."""
-        for here, samples, phi, work in self._runs(rows, piece, *self._given(rows, piece, theta)):
-            count = here.stop - here.start
-            wanted = dense.Results(
-                np.empty(count),
-                np.empty((0 if results.responsibilities is None else count, self.bound.n_components)),
-                np.empty(0 if results.labels is None else count, dtype=np.intp),
-            )
-            dense.over_blocks(samples, None, phi, work, results=wanted)
-            for values, of_run in zip(results, wanted, strict=True):
-                if values is not None:
-                    values[first + rows.order[here]] = of_run
+        wanted = [values is not None for values in results[1:]]
+        piece_results = Evaluation.room(len(piece.z), self.bound.n_components, *wanted)
+        for here, samples, phi, work in self._runs(piece, *self._given(piece, theta)):
+            blocks(samples, phi, None, NOT_GIVEN, work, outputs_at(piece_results, here))
+        for values, piece_values in zip(results, piece_results, strict=True):
+            if values is not None and piece_values is not None:
+                values[piece.order] = piece_values

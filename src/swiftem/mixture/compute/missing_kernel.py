@@ -19,12 +19,10 @@ import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper
-from swiftem.kernels.memory import matrix, piece
-from swiftem.kernels.softmax import exponentiate, fill, normalise, shift
+from swiftem.kernels.vector import matrix, piece
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import cholesky, gram, invert
-
-__all__ = ["BLOCK", "Completion", "complete_rows", "make_completion"]
+from swiftem.mixture.compute.loops import fill, softmax_rows
 
 BLOCK = 16
 """Rows per block: their statistics stay in cache."""
@@ -173,9 +171,7 @@ def _complete(theta: Coefficients, on: Completion, row: Array) -> None:
         for c in range(d):
             away[c] = away[c] + mean[c] if math.isnan(on.sample[c]) else on.sample[c]
     logits = matrix(on.logits, 1, n_components)
-    shift(logits, theta.plain, on.linear)
-    exponentiate(on.logits)
-    normalise(logits, on.linear)
+    softmax_rows(logits, theta.plain, on.linear, on.linear)
     fill(row, 0.0)
     size, end = d * (d + 1) // 2, n_components * (1 + d)
     for m in range(n_components):

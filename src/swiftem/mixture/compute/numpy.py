@@ -3,7 +3,7 @@ r"""The E-steps of mixtures in NumPy: the definition that compiled code is compa
 A component's log-density is :math:`\langle T(y), \phi_m \rangle + c_m`, and responsibilities are its softmax.
 For Gaussians there are two forms of it. The *expanded* one is a matrix product T(Y)·φ with T(y) = [y, squares
 of y]; it loses digits if samples are far from the centre. The *whitened* one takes differences first,
-:math:`-\frac12 \|U_m^T (y - \mu_m)\|^2`, and loses none. :func:`is_near` tells which of them to use.
+:math:`-\frac12 \|U_m^T (y - \mu_m)\|^2`, and loses none. :func:`squared_reach` tells which of them to use.
 
 :func:`posterior` is the definition. :class:`NumpyCompute` is for small data: without compilation and
 without threads. T(y), with its first entry 1, is computed once and kept, (1 + p, n): the rule for small
@@ -21,28 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.compute import BLOCK, Compute, Evaluation, Placement
-from swiftem.core.source import Batch, Source
+from swiftem.core.compute import BLOCK, Evaluation, Placement
+from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import one_thread_blas
+from swiftem.mixture.compute import MixtureCompute
 
 if TYPE_CHECKING:
     from swiftem.mixture.components import BoundComponents, Coefficients
-
-__all__ = [
-    "FARTHEST",
-    "LOWEST",
-    "MixtureCompute",
-    "NumpyCompute",
-    "exponentials",
-    "is_near",
-    "log_joint",
-    "lower_triangle",
-    "softmax",
-    "squared_reach",
-    "whitened_logits",
-    "whitened_squares",
-]
 
 FARTHEST = 2.5e5
 """Squared distance, in standard deviations, up to which expanded squares keep ten digits of a logit."""
@@ -76,18 +62,14 @@ def lower_triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def squared_reach(theta: Coefficients, reach: Array) -> float:
     """Return the largest squared distance of samples and means from the centre, in standard deviations.
 
-    ``reach`` (d,) is the distance of the samples in each direction.
+    ``reach`` (d,) is the distance of the samples in each direction. Up to :data:`FARTHEST`, expanded squares
+    keep enough digits.
     """
     if not len(theta.whiten) and not len(theta.scales):
         return 0.0
     extent = np.maximum(reach, np.abs(theta.means).max(axis=0))
     far = np.abs(theta.whiten) @ extent if len(theta.whiten) else theta.scales * extent
     return float(np.einsum("mi,mi->m", far, far).max())
-
-
-def is_near(theta: Coefficients, reach: Array) -> bool:
-    """Return whether expanded squares of samples within ``reach`` (d,) of the centre keep enough digits."""
-    return squared_reach(theta, reach) <= FARTHEST
 
 
 def whitened_squares(samples: Array, theta: Coefficients) -> Array:
@@ -133,47 +115,6 @@ def softmax(log_joint: Array) -> tuple[Array, Array]:
     return rows, (largest + np.log(total))[:, 0]
 
 
-class MixtureCompute(Compute):
-    """E-steps of a mixture in plain NumPy, block by block; the base class of the faster ones.
-
-    BLAS has one thread, so that results do not depend on the number of threads.
-
-    Attributes
-    ----------
-    reach : ndarray, shape (p,)
-        Distance of the samples from the centre, in each direction; infinite as long as it is unknown.
-    """
-
-    def __init__(self, model: BoundComponents, source: Source, placement: Placement = Placement()) -> None:
-        super().__init__(model, source, placement)
-        self.bound, self.reach = model, np.full(len(model.origin), np.inf)
-
-    def log_densities(self, batch: Batch, theta: Theta) -> Array:
-        """Return the log-densities of samples under each component, (b, M)."""
-        return self.bound.log_densities(batch, theta)
-
-    def statistics(self, batch: Batch, rows: Array) -> Array:
-        """Return the weighted sum of the samples' statistics, flat, for posterior rows (b, R)."""
-        return self._statistics(batch, rows, batch.weight)
-
-    def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
-        with one_thread_blas():
-            return super()._pass(theta, remember)
-
-    def objective(self, theta: Theta) -> float:
-        r"""Return :math:`\overline{\mathcal{L}}(\theta)`: free if the last full pass was at this θ."""
-        if self._passed is None or self._passed[0] is not theta:
-            before = self.evaluations
-            self._pass(theta, remember=False)
-            self.evaluations = before
-        return super().objective(theta)
-
-    def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
-        """Return the log-likelihood of every sample; optionally responsibilities or likely components."""
-        with one_thread_blas():
-            return super().evaluate(theta, responsibilities=responsibilities, labels=labels)
-
-
 class NumpyCompute(MixtureCompute):
     """E-steps of few samples: T(y), n·(1 + p) numbers, is computed once."""
 
@@ -209,7 +150,7 @@ class NumpyCompute(MixtureCompute):
         powers, _, reach = self._features()
         prepared = self.bound.coefficients(theta)
         n_components, d = self.bound.n_components, len(self.bound.origin)
-        near = is_near(prepared, reach)
+        near = squared_reach(prepared, reach) <= FARTHEST
         phi = np.concatenate([prepared.constant[:, None], prepared.phi.T], axis=1)
         size = max(NUMBERS // (len(powers) + n_components) // GROUP, 4) * GROUP
         room, largest, totals = np.empty((n_components, size)), np.empty(size), np.empty(size)
@@ -251,18 +192,6 @@ class NumpyCompute(MixtureCompute):
         d = len(self.bound.origin)
         squares = sums[:, 1 + d :] if products is None else products[lower_triangle(d)]
         return np.concatenate([sums[:, 0], sums[:, 1 : 1 + d].ravel(), squares.ravel()])
-
-    def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
-        first, count, d = int(batch.index[0]), len(batch.index), len(self.bound.origin)
-        if not np.array_equal(batch.index, np.arange(first, first + count)):  # random rows, not a block
-            return super()._statistics(batch, rows, weight)
-        features, weighted = self._features()[0][:, first : first + count], rows * weight[:, None]
-        products: Array | None = None
-        with one_thread_blas():
-            if self.bound.shares_products:
-                samples = features[1 : 1 + d]
-                products = np.asarray((samples * weighted.sum(axis=1)) @ samples.T)
-            return self._flat(np.asarray((features @ weighted).T), products)
 
     def evaluate(self, theta: Theta, *, responsibilities: bool = False, labels: bool = False) -> Evaluation:
         """Return the log-likelihood of every sample; optionally responsibilities or likely components."""

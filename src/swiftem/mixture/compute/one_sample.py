@@ -21,24 +21,17 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.samples import NONE, Drawn, read_only, samples_of
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.loop import CompiledLoop
+from swiftem.kernels.vector import borrowed
 from swiftem.mixture.components import MixtureStatistics as Stats
 from swiftem.mixture.covariance import GaussianMixtureTheta as UnitTheta
 from swiftem.mixture.gaussians import BoundGaussians
-
-__all__ = ["Far", "OneSampleLoop"]
 
 VANISHED = 1e-200
 """A sum of densities that is not above this has lost digits."""
 
 
-class Far(NamedTuple):
-    """Whether a sample was far from all means: the loop then rounds differently."""
-
-    is_far: bool
-
-
-class Draw(NamedTuple):
-    """Samples drawn one after the other.
+class Stretch(NamedTuple):
+    """The samples of a stretch of iterations, and constants.
 
     Attributes
     ----------
@@ -46,21 +39,26 @@ class Draw(NamedTuple):
         Samples. If data are on disk, these, weights and memory are only of the samples of the stretch.
     weight : ndarray, shape (n,), or (0,) for ones
         Their weights.
-    index : ndarray of int, shape (iterations,)
-        The sample of each iteration.
-    factor : float
-        Multiplies the weights: n / W for a mean over draws, 1 / W for a share of the sum.
+    mean_weight : ndarray, shape (n,), or (0,) for ones
+        Their weights in a mean over draws: none if they are drawn in proportion to their weights.
+    scale, share : float
+        n / W, or 1 if they are drawn in proportion to their weights, and 1 / W, W the sum of weights.
+    steps : ndarray, shape (iterations,)
+        γ.
+    correction : float
+        λ.
+    delta, epsilon : float
+        The penalty.
+    known : bool
+        Whether weights of components are constant.
     """
 
     y: Array
     weight: Array
-    index: Index  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
-    factor: float
-
-
-class Rule(NamedTuple):
-    """``correction``: λ; ``delta`` and ``epsilon``: the penalty; ``known``: whether weights are constant."""
-
+    mean_weight: Array
+    scale: float
+    share: float
+    steps: Array
     correction: float
     delta: float
     epsilon: float
@@ -78,46 +76,34 @@ def _densities(y: Array, i: int, theta: UnitTheta, row: Array, far: int | None) 
             difference = y[i, c] - theta.means[m, c]
             square += difference * difference
         if far is None:
-            density = theta.weights[m] * math.exp(-0.5 * square)
-            row[m] = density
-            total += density
+            row[m] = theta.weights[m] * math.exp(-0.5 * square)
+            total += row[m]
         else:
             row[m] = square
             if theta.weights[m] > 0.0:
                 nearest = min(nearest, square)
     if far is not None:
         for m in range(n_components):
-            density = 0.0
-            if theta.weights[m] > 0.0:
-                density = theta.weights[m] * math.exp(0.5 * (nearest - row[m]))
-            row[m] = density
-            total += density
+            is_possible = theta.weights[m] > 0.0
+            row[m] = theta.weights[m] * math.exp(0.5 * (nearest - row[m])) if is_possible else 0.0
+            total += row[m]
     return total
 
 
 @inlined
-def _vanished(total: float, far: int | None) -> bool:
-    """Return whether a sum of densities has lost its digits; for relative ones only if it is NaN."""
-    if far is None:
-        return not total > VANISHED
-    return not total > 0.0
-
-
-@inlined
-def _factor(draw: Draw, i: int) -> float:
-    """Return the factor of sample i."""
-    return draw.factor * draw.weight[i] if len(draw.weight) else draw.factor
+def _weighted(factor: float, weight: Array, i: int) -> float:
+    """Return a factor times the weight of sample i."""
+    return factor * weight[i] if len(weight) else factor
 
 
 @inlined
 def _advance(
-    y: Array,
+    stretch: Stretch,
+    k: int,
     i: int,
     row: Array | None,
     factor: float,
-    gamma: float,
     centre: Stats,
-    rule: Rule,
     s: Stats,
     theta: UnitTheta,
 ) -> int:
@@ -126,54 +112,54 @@ def _advance(
     Return 1 if the step is rejected, else 0.
     """
     n_components, d = theta.means.shape
-    correction, lowest = 1.0 if row is None else rule.correction, math.inf
+    gamma, delta, epsilon = stretch.steps[k], stretch.delta, stretch.epsilon
+    correction, lowest = 1.0 if row is None else stretch.correction, math.inf
     for m in range(n_components):
         proxy = correction * centre.weights[m]
         if row is not None:
             proxy += factor * row[m]
         lowest = min(lowest, s.weights[m] + gamma * (proxy - s.weights[m]))
-    if not (lowest + rule.epsilon > 0.0 and lowest + rule.delta > 0.0):
+    if not (lowest + epsilon > 0.0 and lowest + delta > 0.0):
         return 1
     for m in range(n_components):
         change = correction * centre.weights[m] - s.weights[m]
         if row is not None:
             change += factor * row[m]
         s.weights[m] += gamma * change  # (sestep)
-        if not rule.known:
-            theta.weights[m] = s.weights[m] + rule.epsilon  # (mstep_gmm0)
+        if not stretch.known:
+            theta.weights[m] = s.weights[m] + epsilon  # (mstep_gmm0)
         for c in range(d):
             change = correction * centre.sums[m, c] - s.sums[m, c]
             if row is not None:
-                change += factor * row[m] * y[i, c]
+                change += factor * row[m] * stretch.y[i, c]
             s.sums[m, c] += gamma * change
-            theta.means[m, c] = s.sums[m, c] / (s.weights[m] + rule.delta)
+            theta.means[m, c] = s.sums[m, c] / (s.weights[m] + delta)
     return 0
 
 
 @inlined
-def _remember(draw: Draw, i: int, row: Array, total: float, memory: Array, centre: Stats) -> None:
+def _remember(stretch: Stretch, i: int, row: Array, total: float, memory: Array, centre: Stats) -> None:
     """Write ``row`` (M,) / total into the memory of sample i; add its share of the change to the centre."""
     n_components, d = centre.sums.shape
-    factor = _factor(draw, i)
+    factor = _weighted(stretch.share, stretch.weight, i)
     for m in range(n_components):
         old = np.float64(memory[i, m])
         memory[i, m] = row[m] / total
         r = factor * (np.float64(memory[i, m]) - old)
         centre.weights[m] += r
         for c in range(d):
-            centre.sums[m, c] += r * draw.y[i, c]
+            centre.sums[m, c] += r * stretch.y[i, c]
 
 
 @kernel
 def iterations(
-    draw: Draw | None,
-    other: Draw | None,
-    steps: Array,
+    stretch: Stretch,
+    index: Index | None,
+    other: Index | None,
     memory: Array | None,
     anchor: UnitTheta | None,
     before: Stats | None,
     centre: Stats,
-    rule: Rule,
     s: Stats,
     theta: UnitTheta,
     far: int | None,
@@ -182,11 +168,11 @@ def iterations(
 
     Parameters
     ----------
-    draw, other : Draw or None
-        The samples i; without them, S = C. The samples whose memory is renewed: before S = C is read, or at
-        the end of an iteration.
-    steps : ndarray, shape (iterations,)
-        γ.
+    stretch : Stretch
+        Samples and constants.
+    index, other : ndarray of int, shape (iterations,), or None
+        The sample i of each iteration; without it, S = C. The sample whose memory is renewed: before S = C is
+        read, or at the end of an iteration.
     memory : ndarray, shape (n, M), or None
         The reference, unless there is an anchor. If it is float32, the rounded values are used.
     anchor, before : parameters and statistics, or None
@@ -194,60 +180,61 @@ def iterations(
         and θ, and the anchor is θ̄ of these statistics.
     centre, s, theta
         C, ŝ and θ, changed in place.
-    rule, far
-        Constants, and None for plain densities.
+    far : int or None
+        None for plain densities.
 
     Returns
     -------
     done, rejected, moved : int
         Numbers of iterations done, of rejected steps, and of accepted ones before the last iteration.
     """
-    n_components, d = theta.means.shape
+    stretch, centre, s, theta = borrowed(stretch), borrowed(centre), borrowed(s), borrowed(theta)
+    (n_components, d), y, correction = theta.means.shape, stretch.y, stretch.correction
     row, second, rejected, moved = np.empty(n_components), np.empty(n_components), 0, 0
     i = j = 0
     total = total_second = least = 0.0
-    for k in range(len(steps)):
+    for k in range(len(stretch.steps)):
         moved = k - rejected
-        if draw is not None:
-            i = draw.index[k]
-            total = least = _densities(draw.y, i, theta, row, far)
-        if draw is not None and anchor is not None:
-            total_second = _densities(draw.y, i, anchor, second, far)
+        if index is not None:
+            i = index[k]
+            total = least = _densities(y, i, theta, row, far)
+        if index is not None and anchor is not None:
+            total_second = _densities(y, i, anchor, second, far)
             least = min(total, total_second)
         if other is not None:
-            j = other.index[k]
-            total_second = least = _densities(other.y, j, theta, second, far)
-            if draw is not None:
+            j = other[k]
+            total_second = least = _densities(y, j, theta, second, far)
+            if index is not None:
                 least = min(total, total_second)
-        if _vanished(least, far):
+        if not least > (VANISHED if far is None else 0.0):  # also NaN
             return k, rejected, moved
-        if other is not None and draw is None:
-            _remember(other, j, second, total_second, memory, centre)
-            rejected += _advance(None, 0, None, 0.0, steps[k], centre, rule, s, theta)
-        if draw is not None:
-            factor = _factor(draw, i)
+        if other is not None and index is None:
+            _remember(stretch, j, second, total_second, memory, centre)
+            rejected += _advance(stretch, k, 0, None, 0.0, centre, s, theta)
+        if index is not None:
+            factor = _weighted(stretch.scale, stretch.mean_weight, i)
             if anchor is not None:
                 for m in range(n_components):
-                    row[m] = row[m] / total - rule.correction * (second[m] / total_second)
+                    row[m] = row[m] / total - correction * (second[m] / total_second)
             elif memory is not None:
                 for m in range(n_components):
-                    row[m] = row[m] / total - rule.correction * memory[i, m]
+                    row[m] = row[m] / total - correction * memory[i, m]
             else:
                 factor /= total  # one division for all components
             if anchor is not None and before is not None:
                 for m in range(n_components):
                     before.weights[m], anchor.weights[m] = s.weights[m], theta.weights[m]
-                    centre.weights[m] = rule.correction * centre.weights[m] + factor * row[m]
+                    centre.weights[m] = correction * centre.weights[m] + factor * row[m]
                     for c in range(d):
                         before.sums[m, c], anchor.means[m, c] = s.sums[m, c], theta.means[m, c]
-                        change = factor * row[m] * draw.y[i, c]
-                        centre.sums[m, c] = rule.correction * centre.sums[m, c] + change
-                rejected += _advance(None, 0, None, 0.0, steps[k], centre, rule, s, theta)
+                        change = factor * row[m] * y[i, c]
+                        centre.sums[m, c] = correction * centre.sums[m, c] + change
+                rejected += _advance(stretch, k, 0, None, 0.0, centre, s, theta)
             else:
-                rejected += _advance(draw.y, i, row, factor, steps[k], centre, rule, s, theta)
+                rejected += _advance(stretch, k, i, row, factor, centre, s, theta)
             if other is not None:
-                _remember(other, j, second, total_second, memory, centre)
-    return len(steps), rejected, moved
+                _remember(stretch, j, second, total_second, memory, centre)
+    return len(stretch.steps), rejected, moved
 
 
 class OneSampleLoop(CompiledLoop):
@@ -263,9 +250,7 @@ class OneSampleLoop(CompiledLoop):
         super().__init__(task, update, samples_of(task.source, np.float64, task.method.index_streams))
         assert isinstance(task.model, BoundGaussians)
         self.bound = task.model
-        known = self.bound.model.known_weights is not None
-        penalty = float(self.bound.prior.mean_precision), float(self.bound.epsilon)
-        self._rule = Rule(update.correction, *penalty, known)
+        self._is_known = self.bound.model.known_weights is not None
 
     def load_theta(self, now: Current) -> None:
         """Copy θ.
@@ -281,55 +266,60 @@ class OneSampleLoop(CompiledLoop):
         """Return a copy."""
         return UnitTheta(theta.weights.copy(), theta.means.copy())
 
-    def theta_of(self, s: Array) -> Theta:
-        """Return θ̄(s)."""
-        return self.bound.m_step(s)
-
     def _restate(self, theta: UnitTheta, s: Array) -> None:
         """Write the weights of θ̄(s) as the kernel does."""
-        if not self._rule.known:
-            theta.weights[:] = self.bound.unpack(s).weights + self._rule.epsilon
+        if not self._is_known:
+            theta.weights[:] = self.bound.unpack(s).weights + self.bound.epsilon
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Run the kernel; if a sample is too far from all means, switch to the careful one and continue."""
         if self.restates_anchor:
             self._restate(self.anchor, self.before)
             self.restates_anchor = False
-        rejected, begin = 0, 0
-        while True:
-            done, more, moved = self._iterations(read_only(steps[begin:]), drawn, begin)
-            if begin + done == len(steps):
-                return rejected + more, begin - rejected + moved
-            if self.far is not None:
-                raise FloatingPointError("the statistics are no longer finite: use a smaller step_size.")
-            self.far, begin, rejected = 0, done, more
-
-    def _iterations(self, steps: Array, drawn: Drawn, begin: int) -> tuple[int, int, int]:
-        """Do iterations from number ``begin`` of the stretch on."""
-        update, draw, other = self.update, None, None
-        if update.renewed_by != "drawn":
-            weight = NONE if self.is_divided else drawn.weight
-            draw = Draw(drawn.y, weight, _first(drawn.index[0], begin), float(self.scale))
-        if update.renewed_by != "none":
-            other = Draw(drawn.y, drawn.weight, _first(drawn.index[-1], begin), float(self.share))
-        before = self.bound.unpack(self.before) if update.reference == "previous" else None
-        centre, s = self.bound.unpack(self.centre), self.bound.unpack(self.s)
-        references = drawn.memory, self.anchor, before
-        counts: tuple[int, int, int] = iterations(
-            draw, other, steps, *references, centre, self._rule, s, self.theta, self.far
+        update, bound = self.update, self.bound
+        stretch = Stretch(
+            drawn.y,
+            drawn.weight,
+            NONE if self.is_divided else drawn.weight,
+            float(self.scale),
+            float(self.share),
+            read_only(steps),
+            update.correction,
+            float(bound.prior.mean_precision),
+            float(bound.epsilon),
+            self._is_known,
         )
-        return counts
+        done, rejected, moved = iterations(
+            stretch,
+            None if update.renewed_by == "drawn" else _first(drawn.index[0]),
+            None if update.renewed_by == "none" else _first(drawn.index[-1]),
+            drawn.memory,
+            self.anchor,
+            bound.unpack(self.before) if update.reference == "previous" else None,
+            bound.unpack(self.centre),
+            bound.unpack(self.s),
+            self.theta,
+            self.far,
+        )
+        if done == len(steps):
+            return rejected, moved
+        if self.far is not None:
+            raise FloatingPointError("the statistics are no longer finite: use a smaller step_size.")
+        self.far = 0
+        rest = drawn._replace(index=tuple(part[done:] for part in drawn.index))
+        more, moved = self.iterate(steps[done:], rest)
+        return rejected + more, done - rejected + moved
 
-    def snapshot(self) -> Far | None:
-        """Return whether the careful loop is in use."""
-        return None if self.far is None else Far(True)
+    def snapshot(self) -> object:
+        """Return True if the careful loop is in use, which rounds differently, else None."""
+        return None if self.far is None else True
 
     def restore(self, snapshot: object, now: Current) -> None:
         """Continue with the same loop."""
-        if isinstance(snapshot, Far):
+        if snapshot is True:
             self.far = 0
 
 
-def _first(index: Index, begin: int) -> Index:
-    """Return the only sample of each iteration from ``begin`` on."""
-    return read_only(np.ascontiguousarray(index[begin:, 0]))
+def _first(index: Index) -> Index:
+    """Return the only sample of each iteration."""
+    return read_only(np.ascontiguousarray(index[:, 0]))

@@ -8,31 +8,40 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import TypeVar
 
 import numpy as np
 
-from swiftem.core.algorithm import Loop, Task
+from swiftem.core.algorithm import Algorithm1, Loop, Task
 from swiftem.core.compute import Evaluation, Placement
+from swiftem.core.method import declared
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Index, Theta
+from swiftem.core.types import Array, Theta
 from swiftem.data.samples import NONE, Part, chunks, parts, plain, read_only
-from swiftem.kernels.threads import in_order, one_thread_blas
+from swiftem.kernels.threads import one_thread_blas
 from swiftem.mixture.components import BoundComponents, Coefficients, two_dimensional
-from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR
-from swiftem.mixture.compute import passes_kernel as dense
-from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
-from swiftem.mixture.compute.steps import mixture_loop
-from swiftem.mixture.model import BoundMixture
-
-__all__ = ["ChannelCompute", "PassesCompute", "passes"]
+from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR, MixtureCompute
+from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.passes_kernel import NO_ROWS, Outputs, Samples, Twin, Work, blocks
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.model import BoundMixture, CodeCoefficients
 
 WORK = 1 << 21
 """Minimum number of operations for a thread."""
 PLAIN = 64
 """Samples per block of E-steps in NumPy; a chunk has as many blocks."""
+NUMBERS = 49_152
+"""Numbers per block that go through the second-level cache."""
+BLOCK, LARGE_BLOCK = 16_384, 65_536
+"""Responsibilities per block of samples with codes, for small and for large tables: both fit into a cache."""
+LARGE_TABLE = 32_768
+"""Number of entries from which a table of codes is large."""
+PRODUCT = 1_000_000
+"""Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
 
+NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
+NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
+NOT_GIVEN = read_only(NO_ROWS)
 
 T = TypeVar("T")
 
@@ -44,6 +53,66 @@ def passes(model: BoundComponents, source: Source, placement: Placement) -> Mixt
 
         return CompletedCompute(model, source, placement)
     return (ChannelCompute if model.code == CHANNELS else PassesCompute)(model, source, placement)
+
+
+def mixture_loop(task: Task) -> Loop:
+    """Return compiled stretches for Gaussians and declared methods, else single iterations.
+
+    These have one thread of BLAS: for batches, more threads cost more than they gain.
+    """
+    update, model, y = declared(task.method), task.model, getattr(task.source, "y", None)
+    if update is None or not isinstance(model, BoundGaussians):
+        return Algorithm1(task, one_thread_blas)
+    if not model.kind.is_estimated and task.method.batch_size == 1:
+        from swiftem.mixture.compute.one_sample import OneSampleLoop
+
+        return OneSampleLoop(task, update)
+    if y is not None and (not y.flags.c_contiguous or y.dtype not in (np.float32, np.float64)):
+        # Each kind of array would be four more kernels to compile, and a copy would double the memory.
+        return Algorithm1(task, one_thread_blas)
+    from swiftem.mixture.compute.steps import StepsLoop
+
+    return StepsLoop(task, update)
+
+
+def make_work(p: int, n_components: int, d: int, with_products: bool = False, levels: int = 0) -> Work:
+    """Return buffers for blocks of a size suitable for p entries of T(y), or for codes of ``levels`` levels.
+
+    ``with_products``: components share a sum of products yyᵀ.
+
+    >>> len(make_work(152, n_components=20, d=16).largest)
+    248
+    """
+    # Rows of a power of two of bytes would map to the same cache sets.
+    b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
+    if levels:
+        b = max(64, (LARGE_BLOCK if levels * n_components > LARGE_TABLE else BLOCK) // n_components)
+    parts = max(1, -(-p // max(PRODUCT // (n_components * b), 64)))
+    k, products, rows = -(-p // parts), d if with_products else 0, n_components * b
+    sums = n_components, (p, n_components), (products, products)
+    shapes = d * b, k * b, rows, rows, rows, d * b, d * b, b, b, d, *sums
+    return Work(*(np.empty(shape) for shape in shapes))
+
+
+def twin(array: Array) -> Twin:
+    """Return an array (n, d) as float64 and as float32: the one that it is not has no rows.
+
+    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
+    [(0, 2), (3, 2)]
+    """
+    is_double = array.dtype == np.float64
+    empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
+    empty.flags.writeable = array.flags.writeable
+    return (array, empty) if is_double else (empty, array)
+
+
+def outputs_at(results: Evaluation, places: slice) -> Outputs:
+    """Return some places of the results as the kernel fills them."""
+    log_likelihood, responsibilities, labels = results
+    out = Outputs(np.zeros(3), log_likelihood=log_likelihood[places])
+    if responsibilities is not None:
+        out = out._replace(responsibilities=responsibilities[places])
+    return out if labels is None else out._replace(labels=labels[places])
 
 
 class PassesCompute(MixtureCompute):
@@ -69,12 +138,12 @@ class PassesCompute(MixtureCompute):
         return mixture_loop(task)
 
     @property
-    def _work(self) -> dense.Work:
+    def _work(self) -> Work:
         """The buffers of this thread."""
         if not hasattr(self._thread, "work"):
             p, n_components, d = self.bound.n_features, self.bound.n_components, len(self.bound.origin)
-            self._thread.work = dense.make_work(p, n_components, d, self.bound.shares_products, self._levels)
-        work: dense.Work = self._thread.work
+            self._thread.work = make_work(p, n_components, d, self.bound.shares_products, self._levels)
+        work: Work = self._thread.work
         return work
 
     @property
@@ -82,41 +151,41 @@ class PassesCompute(MixtureCompute):
         """Samples per block."""
         return len(self._work.largest)
 
-    def _samples(self, y: Array, first: int, weight: Array) -> tuple[dense.Samples, Index | None]:
-        """Return rows in the form of the kernel, and their codes; ``first`` is the index of the first one."""
-        bound, rows = self.bound, two_dimensional(y)
-        features, codes = bound.features(rows), None
-        if self._levels:
-            assert isinstance(bound, BoundMixture)
-            codes = read_only(np.ascontiguousarray(bound.codes(rows, first).T))
-            features = features.astype(np.float64, copy=False)
-        return dense.Samples(dense.twin(plain(features)), weight, bound.code, bound.origin, self.reach), codes
-
-    def _zeros(self, with_products: bool) -> dense.Totals:
+    def _zeros(self, with_products: bool) -> Outputs:
         """Return the sums of no rows."""
         n_components, d = self.bound.n_components, len(self.bound.origin)
         further = (self._levels, n_components) if self._levels else (d, d) if with_products else (0, 0)
         features = np.zeros((self.bound.n_features, n_components))
-        return dense.Totals(np.zeros(n_components), features, np.zeros(further), np.zeros(3), np.zeros(d))
+        return Outputs(np.zeros(3), np.zeros(n_components), features, np.zeros(further), np.zeros(d))
 
-    def _add(
-        self, y: Array, first: int, weight: Array, theta: Coefficients, memory: Array, totals: dense.Totals
+    def _over_rows(
+        self,
+        y: Array,
+        first: int,
+        weight: Array,
+        theta: Coefficients | CodeCoefficients | None,
+        out: Outputs,
+        given: Array = NOT_GIVEN,
     ) -> None:
-        """Add the statistics of rows to the totals; ``first`` is the index of the first one.
+        """E-step of rows, from sample number ``first`` on, unless posterior rows (n, R) are ``given``.
 
-        Posterior rows go to the memory (b, R), unless it is (0, R); its rounded values are used.
+        Responsibilities of ``out`` may have R columns.
         """
-        samples, codes = self._samples(y, first, weight)
-        dense.over_blocks(samples, codes, theta, self._work, memory=memory, totals=totals)
+        bound, rows = self.bound, two_dimensional(y)
+        features = bound.features(rows)
+        if not self._levels:
+            data = Samples(twin(plain(features)), weight, bound.code, bound.origin, self.reach)
+            blocks(data, NO_THETA if theta is None else theta, None, given, self._work, out)
+            return
+        assert isinstance(bound, BoundMixture)
+        codes = read_only(np.ascontiguousarray(bound.codes(rows, first).T))
+        features = plain(features.astype(np.float64, copy=False))
+        data = Samples(twin(features), weight, bound.code, bound.origin, self.reach)
+        blocks(data, None, (codes, NO_CODED if theta is None else theta), given, self._work, out)
 
-    def _fill(self, y: Array, first: int, theta: Coefficients, results: dense.Results) -> None:
-        """Fill the results of rows; responsibilities may have R columns."""
-        samples, codes = self._samples(y, first, NONE)
-        dense.over_blocks(samples, codes, theta, self._work, results=results)
-
-    def _flat(self, totals: dense.Totals) -> Array:
+    def _flat(self, totals: Outputs) -> Array:
         """Return the model's statistics for these sums."""
-        weights, features, further, *_ = totals
+        _, weights, features, further, *_ = totals
         if self._levels:
             return np.concatenate([weights, np.concatenate([features, further]).T.ravel()])
         d = len(self.bound.origin)
@@ -125,17 +194,15 @@ class PassesCompute(MixtureCompute):
 
     def _posterior(self, batch: Batch, theta: Theta) -> tuple[Array, Array]:
         rows = np.empty((len(batch.index), self.bound.row_length))
-        results = dense.Results(np.empty(0), rows, np.empty(0, dtype=np.intp))
-        self._fill(batch.y, 0, self._prepared(theta), results)
-        return rows, results.log_likelihood
+        out = Outputs(np.zeros(3), responsibilities=rows)
+        self._over_rows(batch.y, 0, NONE, self._prepared(theta), out)
+        return rows, np.empty(0)
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         if rows.shape[1:] != (self.bound.row_length,):  # compiled code would not notice
             raise ValueError(f"rows must have {self.bound.row_length} columns, got shape {rows.shape}.")
         totals = self._zeros(self.bound.shares_products)
-        samples, codes = self._samples(batch.y, 0, read_only(weight))
-        no_theta = dense.NO_THETA if codes is None else dense.NO_CODED
-        dense.over_blocks(samples, codes, no_theta, self._work, given=read_only(rows), totals=totals)
+        self._over_rows(batch.y, 0, read_only(weight), None, totals, read_only(rows))
         return self._flat(totals)
 
     def _pass(self, theta: Theta, remember: bool) -> tuple[Array, Array | None]:
@@ -144,7 +211,7 @@ class PassesCompute(MixtureCompute):
         with_products = self.bound.shares_products and (remember or self._products is None)
         totals = self._zeros(with_products)
         for sums in self._over_parts(self._sums, self._prepared(theta), memory, with_products):
-            for total, part in zip(totals[:-1], sums[:-1], strict=True):
+            for total, part in zip(totals[:4], sums[:4], strict=True):
                 total += part
             np.maximum(totals.reach, sums.reach, out=totals.reach)
         log_likelihood, far_blocks, log_base = totals.logs.tolist()
@@ -164,29 +231,21 @@ class PassesCompute(MixtureCompute):
         return self._flat(totals) / self._source.total_weight, memory
 
     def _over_parts(self, function: Callable[..., T], *common: object) -> Iterator[T]:
-        """Yield ``function(*common, part)`` of the parts of a pass, computed by several threads."""
+        """Return ``function(*common, part)`` of the parts of a pass, computed by several threads."""
         all_parts = parts(self._source, self._least_rows)
         work = ((*common, part) for part in all_parts)
-        with (
-            one_thread_blas(),
-            closing(in_order(function, list(work) if isinstance(all_parts, list) else work)) as done,
-        ):
-            for result in done:
-                self._between_blocks()
-                yield result
+        return self._in_order(function, list(work) if isinstance(all_parts, list) else work)
 
-    def _sums(
-        self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part
-    ) -> dense.Totals:
+    def _sums(self, theta: Coefficients, memory: Array | None, with_products: bool, part: Part) -> Outputs:
         """Return the sums of a part of the rows; Σ w·log h(y) only if it is unknown."""
         totals = self._zeros(with_products)
-        remembered = np.empty((0, self.bound.row_length)) if memory is None else memory[part.here]
         for here in chunks(len(part.y), self._block):
             first, y, weight = part.first + here.start, part.y[here], part.weight[here]
             base = self.bound.log_base(y, first) if self._base is None else None
             if base is not None:
                 totals.logs[2] += base @ weight if len(weight) else base.sum()
-            self._add(y, first, weight, theta, remembered[here], totals)
+            out = totals if memory is None else totals._replace(memory=twin(memory[part.here][here]))
+            self._over_rows(y, first, weight, theta, out)
         return totals
 
     def objective(self, theta: Theta) -> float:
@@ -220,20 +279,13 @@ class PassesCompute(MixtureCompute):
 
     def _evaluate_part(self, theta: Coefficients, results: Evaluation, offset: int, part: Part) -> None:
         """Fill in the results of a part; the first of them belongs to sample number ``offset``."""
-        rows, labels = results.responsibilities, results.labels
         for here in chunks(len(part.y), self._block):
             first = part.first + here.start
-            places = slice(first - offset, first - offset + here.stop - here.start)
-            values = results.log_likelihood[places]
-            wanted = dense.Results(
-                values,
-                np.empty((0, self.bound.n_components)) if rows is None else rows[places],
-                np.empty(0, dtype=np.intp) if labels is None else labels[places],
-            )
+            out = outputs_at(results, slice(first - offset, first - offset + here.stop - here.start))
+            self._over_rows(part.y[here], first, NONE, theta, out)
             base = self.bound.log_base(part.y[here], first)
-            self._fill(part.y[here], first, theta, wanted)
             if base is not None:
-                values += base
+                out.log_likelihood[:] += base
 
     def _prepared(self, theta: Theta) -> Coefficients:
         """Return φ(θ), cached for the last two θ: a method's current one and its anchor."""
@@ -251,31 +303,30 @@ class ChannelCompute(PassesCompute):
     bound: BoundMixture
     _block = PLAIN
 
-    def _zeros(self, with_products: bool) -> dense.Totals:
-        none = np.empty((0, 0))
-        return dense.Totals(np.zeros(self.bound.size), none, none, np.zeros(3), np.empty(0))
+    def _zeros(self, with_products: bool) -> Outputs:
+        return Outputs(np.zeros(3), np.zeros(self.bound.size))
 
-    def _add(
-        self, y: Array, first: int, weight: Array, theta: Theta, memory: Array, totals: dense.Totals
+    def _over_rows(
+        self, y: Array, first: int, weight: Array, theta: Theta, out: Outputs, given: Array = NOT_GIVEN
     ) -> None:
-        rows, log_likelihood = self.bound.e_step(y, theta)
-        if len(memory):
-            memory[:] = rows
-            rows = memory.astype(np.float64)
-        weight = weight if len(weight) else np.ones(len(y))
-        totals.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
-        totals.logs[0] += log_likelihood @ weight
-
-    def _fill(self, y: Array, first: int, theta: Theta, results: dense.Results) -> None:
         rows, log_likelihood = self.bound.e_step(two_dimensional(y), theta)
-        results.log_likelihood[:] = log_likelihood[: len(results.log_likelihood)]
-        if len(results.responsibilities):
-            results.responsibilities[:] = rows[:, : results.responsibilities.shape[1]]
-        if len(results.labels):
-            results.labels[:] = rows[:, : self.bound.n_components].argmax(axis=1)
+        for memory in out.memory:
+            if len(memory):
+                memory[:] = rows
+                rows = memory.astype(np.float64)
+        if len(out.weights):
+            weight = weight if len(weight) else np.ones(len(y))
+            out.weights[:] += self.bound.statistics(Batch(y, weight, np.arange(len(y))), rows, weight)
+            out.logs[0] += log_likelihood @ weight
+        if len(out.log_likelihood):
+            out.log_likelihood[:] = log_likelihood
+        if len(out.responsibilities):
+            out.responsibilities[:] = rows[:, : out.responsibilities.shape[1]]
+        if len(out.labels):
+            out.labels[:] = rows[:, : self.bound.n_components].argmax(axis=1)
 
     def _statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         return self.bound.statistics(batch, rows, weight)
 
-    def _flat(self, totals: dense.Totals) -> Array:
+    def _flat(self, totals: Outputs) -> Array:
         return totals.weights

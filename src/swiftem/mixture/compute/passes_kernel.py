@@ -22,53 +22,25 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem.core.types import Array, Index
-from swiftem.data.samples import read_only
-from swiftem.kernels.compile import REORDERED, helper, kernel
-from swiftem.kernels.memory import LINE, fma, load, matrix, multiply, plus, store, times, vector
-from swiftem.kernels.memory import spread as repeat
-from swiftem.kernels.softmax import (
-    LOWEST,
-    NEGLIGIBLE,
+from swiftem.kernels.compile import REORDERED, helper, inlined, kernel
+from swiftem.kernels.vector import LINE, fma, load, matrix, plus, spread, store, times, vector
+from swiftem.mixture.components import Coefficients
+from swiftem.mixture.compute.covariance_kernel import raise_powers
+from swiftem.mixture.compute.loops import (
     add,
     add_rows,
     copy,
-    exponentiate,
     fill,
-    normalise,
-    shift,
+    multiply,
+    softmax_columns,
+    softmax_rows,
 )
-from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute.covariance_kernel import raise_powers
 from swiftem.mixture.compute.numpy import FARTHEST
 from swiftem.mixture.model import CodeCoefficients
 
-__all__ = [
-    "NO_CODED",
-    "NO_THETA",
-    "Results",
-    "Samples",
-    "Totals",
-    "Twin",
-    "Work",
-    "make_work",
-    "over_blocks",
-    "twin",
-]
-
-NUMBERS = 49_152
-"""Numbers per block that go through the second-level cache."""
-
-TILE = 2 * LINE // 8
-"""Samples that are whitened at a time: two cache lines."""
-
-BLOCK, LARGE_BLOCK = 16_384, 65_536
-"""Responsibilities per block of samples with codes, for small and for large tables: both fit into a cache."""
-
-LARGE_TABLE = 32_768
-"""Number of entries from which a table of codes is large."""
-
-PRODUCT = 1_000_000
-"""Up to this many multiplications OpenBLAS copies no arguments: 57 instead of 42 GFlop/s (measured)."""
+HALF = LINE // 8
+TILE = 2 * HALF
+"""Samples that are whitened at a time: two vectors."""
 
 
 class Work(NamedTuple):
@@ -109,45 +81,11 @@ class Work(NamedTuple):
     sums3: Array
 
 
-def make_work(p: int, n_components: int, d: int, with_products: bool = False, levels: int = 0) -> Work:
-    """Return buffers for blocks of a size suitable for p entries of T(y), or for codes of ``levels`` levels.
+Twin = tuple[Array, Array]
+"""An array as float64 and as float32: one of the two has no rows. Kernels are compiled once for both."""
 
-    ``with_products``: components share a sum of products yyᵀ.
-
-    >>> len(make_work(152, n_components=20, d=16).largest)
-    248
-    """
-    # Rows of a power of two of bytes would map to the same cache sets.
-    b = min(max(NUMBERS // (min(p, 192) + 2 * n_components) // 64 * 64, 128), 512) - 8
-    if levels:
-        b = max(64, (LARGE_BLOCK if levels * n_components > LARGE_TABLE else BLOCK) // n_components)
-    parts = max(1, -(-p // max(PRODUCT // (n_components * b), 64)))
-    k, products, rows = -(-p // parts), d if with_products else 0, n_components * b
-    sums = n_components, (p, n_components), (products, products)
-    shapes = d * b, k * b, rows, rows, rows, d * b, d * b, b, b, d, *sums
-    return Work(*(np.empty(shape) for shape in shapes))
-
-
-class Twin(NamedTuple):
-    """An array of either precision: the other one has no rows.
-
-    Kernels that take it are compiled once for both.
-    """
-
-    double: Array
-    single: Array
-
-
-def twin(array: Array) -> Twin:
-    """Return an array (n, d) of float64 or float32 with an empty one of the other type.
-
-    >>> [part.shape for part in twin(np.ones((3, 2), dtype=np.float32))]
-    [(0, 2), (3, 2)]
-    """
-    is_double = array.dtype == np.float64
-    empty = np.empty((0, array.shape[1]), dtype=np.float32 if is_double else np.float64)
-    empty.flags.writeable = array.flags.writeable
-    return Twin(array, empty) if is_double else Twin(empty, array)
+NO_ROWS = np.empty((0, 0))
+NO_MEMORY: Twin = (NO_ROWS, np.empty((0, 0), np.float32))
 
 
 class Samples(NamedTuple):
@@ -175,47 +113,41 @@ class Samples(NamedTuple):
     reach: Array
 
 
-class Totals(NamedTuple):
-    """Sums over samples, added to in place; a first array of no entries if no statistics are wanted.
+class Outputs(NamedTuple):
+    """Arrays that a pass over n samples fills; without entries, and by default, it computes nothing for them.
 
     Attributes
     ----------
+    logs : ndarray, shape (3,)
+        Σ w·log g without log h(y), and without −½ yᵀPy if components share P and all blocks were near; the
+        number of blocks that were not; and room for Σ w·log h(y). Sums are added to.
     weights : ndarray, shape (M,)
-        Σ w·r.
+        Σ w·r. Without entries there are no sums at all.
     features : ndarray, shape (p, M)
         Σ w·r·T(y).
     further : ndarray, shape (d, d), (L, M) or (0, 0)
         Σ w·yyᵀ if components share a covariance, or Σ w·r of each of L levels if there are codes.
-    logs : ndarray, shape (3,)
-        Σ w·log g without log h(y), and without −½ yᵀPy if components share P and all blocks were near; the
-        number of blocks that were not; and room for Σ w·log h(y).
     reach : ndarray, shape (d,) or (0,)
         At least the distance of the samples of all blocks that were checked.
+    memory : Twin, shape (n, M)
+        Responsibilities; their rounded values are used.
+    log_likelihood : ndarray, shape (n,)
+        log g without log h(y).
+    responsibilities : ndarray, shape (n, M)
+        Responsibilities.
+    labels : ndarray of int, shape (n,)
+        The most likely components.
     """
 
-    weights: Array
-    features: Array
-    further: Array
     logs: Array
-    reach: Array
-
-
-class Results(NamedTuple):
-    """Results of each sample: each array has n entries, or none if it is not wanted.
-
-    ``log_likelihood`` (n,), ``responsibilities`` (n, M), and ``labels`` (n,), the most likely components.
-    """
-
-    log_likelihood: Array
-    responsibilities: Array
-    labels: Index
-
-
-NO_ROWS = np.empty((0, 0))
-NOT_GIVEN = read_only(NO_ROWS)
-NO_RESULTS = Results(np.empty(0), NO_ROWS, np.empty(0, dtype=np.intp))
-NO_THETA = Coefficients(*(np.empty((0,) * ndim) for ndim in (2, 1, 2, 1, 3, 2)))
-NO_CODED = CodeCoefficients(NO_ROWS, np.empty(0), NO_ROWS)
+    weights: Array = np.empty(0)
+    features: Array = NO_ROWS
+    further: Array = NO_ROWS
+    reach: Array = np.empty(0)
+    memory: Twin = NO_MEMORY
+    log_likelihood: Array = np.empty(0)
+    responsibilities: Array = NO_ROWS
+    labels: Index = np.empty(0, dtype=np.intp)
 
 
 @helper
@@ -228,7 +160,7 @@ def _take(y: Array, first: int, centre: Array, samples: Array) -> None:
 
 
 @helper
-def spread(samples: Array, extent: Array) -> None:
+def _largest(samples: Array, extent: Array) -> None:
     """Write the largest absolute values of the rows of ``samples`` (d, b) into ``extent`` (d,)."""
     for c in range(len(samples)):
         largest, line = 0.0, samples[c]
@@ -251,13 +183,14 @@ def _square(factor: Array, extent: Array) -> float:
 
 
 @helper
-def far_component(theta: Coefficients, extent: Array, guess: int) -> int:
+def far_component(theta: Coefficients, reach: Array, guess: int, extent: Array) -> int:
     """Return a component for which expanded squares of samples or means lose digits, or −1 if there is none.
 
-    Bounds ‖U_mᵀ y‖² for all y within ``extent`` (d,) of the centre, in each direction, or as far as a mean;
-    ``extent`` is enlarged to include the means. ``guess``, if it is not −1, is looked at first.
+    Bounds ‖U_mᵀ y‖² for all y within ``reach`` (d,) of the centre, in each direction, or as far as a mean,
+    which is written to ``extent`` (d,). ``guess``, if it is not −1, is looked at first.
     """
     n_components, d = theta.means.shape
+    copy(reach, extent)
     for m in range(n_components):
         for c in range(d):
             extent[c] = max(extent[c], abs(theta.means[m, c]))
@@ -271,8 +204,8 @@ def far_component(theta: Coefficients, extent: Array, guess: int) -> int:
             square = _square(theta.whiten[m], extent)
         else:
             for c in range(d):
-                reach = theta.scales[m, c] * extent[c]
-                square += reach * reach
+                length = theta.scales[m, c] * extent[c]
+                square += length * length
         if not square <= FARTHEST:
             return m
     return -1
@@ -294,33 +227,33 @@ def _whiten(tile: Array, theta: Coefficients, differences: Array, squares: Array
     Two rows of U_mᵀ, which is lower triangular, at a time: four sums, which stay in registers. The products
     of matrices as small as these take 1.7 times as long. ``differences`` is a buffer (d, 16).
     """
-    d, zero = len(tile), repeat(tile, 0.0)
+    d, zero = len(tile), spread(tile, 0.0)
     for m in range(len(squares)):
         left, right = zero, zero
         for c in range(d):
-            mean = repeat(tile, -theta.means[m, c])
-            x, y = plus(load(tile, c, 0), mean), plus(load(tile, c, 1), mean)
+            mean = spread(tile, -theta.means[m, c])
+            x, y = plus(load(tile, c, 0), mean), plus(load(tile, c, HALF), mean)
             if len(theta.scales):
-                scale = repeat(tile, theta.scales[m, c])
+                scale = spread(tile, theta.scales[m, c])
                 x, y = times(scale, x), times(scale, y)
                 left, right = fma(x, x, left), fma(y, y, right)
             store(differences, c, 0, x)
-            store(differences, c, 1, y)
+            store(differences, c, HALF, y)
         if len(theta.whiten):
             factor = theta.whiten[min(m, len(theta.whiten) - 1)]
             if d % 2:
-                u = repeat(tile, factor[0, 0])
-                x, y = times(u, load(differences, 0, 0)), times(u, load(differences, 0, 1))
+                u = spread(tile, factor[0, 0])
+                x, y = times(u, load(differences, 0, 0)), times(u, load(differences, 0, HALF))
                 left, right = times(x, x), times(y, y)
             for i in range(d % 2, d, 2):
                 a, b, e, f = zero, zero, zero, zero
                 for j in range(i + 2):
-                    x, y = load(differences, j, 0), load(differences, j, 1)
-                    u, v = repeat(tile, factor[i, j]), repeat(tile, factor[i + 1, j])
+                    x, y = load(differences, j, 0), load(differences, j, HALF)
+                    u, v = spread(tile, factor[i, j]), spread(tile, factor[i + 1, j])
                     a, b, e, f = fma(u, x, a), fma(u, y, b), fma(v, x, e), fma(v, y, f)
                 left, right = fma(e, e, fma(a, a, left)), fma(f, f, fma(b, b, right))
         store(squares, m, 0, left)
-        store(squares, m, 1, right)
+        store(squares, m, HALF, right)
 
 
 @helper
@@ -340,32 +273,19 @@ def _differences(samples: Array, theta: Coefficients, work: Work, logits: Array)
                 logits[m, first + t] = -0.5 * squares[m, t]
 
 
-@helper
-def _softmax(logits: Array, constant: Array, largest: Array, totals: Array, rows: Array) -> None:
-    """Write the softmax over m of ``logits`` (M, b) + ``constant`` (M,) into ``rows`` (b, M).
+@inlined
+def _powers(code: int, samples: Array, p: int, first: int, is_raised: bool, work: Work) -> Array:
+    """Return some of the p entries of T(y), from ``first`` on, of ``samples`` (d, b).
 
-    The largest logits and the sums of exponentials go to ``largest`` and ``totals``, (b,).
+    ``is_raised``: ``work.powers`` has T(y) if it has room for all of it.
     """
-    n_components, b = logits.shape
-    fill(largest, -math.inf)
-    for m in range(n_components):
-        line, addend = logits[m], constant[m]
-        for t in range(b):
-            value = line[t] + addend
-            line[t] = value
-            largest[t] = value if value > largest[t] else largest[t]
-    for m in range(n_components):
-        line = logits[m]
-        for t in range(b):
-            value = line[t] - largest[t]
-            line[t] = value if value > LOWEST else LOWEST
-    exponentiate(vector(logits))
-    add_rows(logits, totals)
-    for t in range(b):
-        inverse = 1.0 / totals[t]
-        for m in range(n_components):
-            value = logits[m, t] * inverse
-            rows[t, m] = value if value > NEGLIGIBLE else 0.0
+    (d, b), size = samples.shape, len(work.powers) // len(work.largest)
+    if d == p <= size:
+        return samples
+    powers: Array = matrix(work.powers, min(size, p - first), b)
+    if not (is_raised and size >= p):
+        raise_powers(code, samples, first, powers)
+    return powers
 
 
 @helper
@@ -375,25 +295,20 @@ def e_step(code: int, samples: Array, theta: Coefficients, near: bool, work: Wor
     If they are ``near``, squares are expanded: ``work.powers`` then has T(y) if it has room for all of it,
     and the largest logits lack −½ yᵀPy if components share P.
     """
-    (p, n_components), (d, b) = theta.phi.shape, samples.shape
+    (p, n_components), b = theta.phi.shape, samples.shape[1]
     logits = matrix(work.logits, n_components, b)
     constant = theta.constant
     if near:
-        size = len(work.powers) // len(work.largest)
         addends = matrix(work.addends, n_components, b)
-        for first in range(0, p, size):
-            k = min(size, p - first)
-            powers = matrix(work.powers, k, b)
-            raise_powers(code, samples, first, powers)
-            multiply(theta.phi[first : first + k].T, powers, addends if first else logits)
+        for first in range(0, p, len(work.powers) // len(work.largest)):
+            powers = _powers(code, samples, p, first, False, work)
+            multiply(theta.phi[first : first + len(powers)].T, powers, addends if first else logits)
             if first:
                 add(vector(addends), vector(logits))
     else:
         _differences(samples, theta, work, logits)
         constant = theta.plain
-    _softmax(logits, constant, work.largest[:b], work.totals[:b], rows)
-    if near and p == d and len(theta.scales):  # φ omits −½‖y‖², which is common to all components
-        _add_squares(samples, work.largest[:b])
+    softmax_columns(logits, constant, work.largest[:b], work.totals[:b], rows)
 
 
 @helper
@@ -416,13 +331,9 @@ def add_statistics(
     """
     add_rows(rows, work.sums1)
     (d, b), p = samples.shape, len(work.sums2)
-    size = len(work.powers) // len(work.largest)
-    for first in range(0, p, size):
-        k = min(size, p - first)
-        powers = matrix(work.powers, k, b)
-        if not (is_raised and size >= p):
-            raise_powers(code, samples, first, powers)
-        multiply(powers, rows, work.sums2[first : first + k])
+    for first in range(0, p, len(work.powers) // len(work.largest)):
+        powers = _powers(code, samples, p, first, is_raised, work)
+        multiply(powers, rows, work.sums2[first : first + len(powers)])
     if with_products:
         weighted = matrix(work.differences, d, b)
         for c in range(d):
@@ -457,22 +368,20 @@ def _plus_logs(total: float, weight: Array, first: int, largest: Array, totals: 
 
 
 @helper
-def _write_results(first: int, rows: Array, work: Work, results: Results) -> None:
+def _write_results(first: int, rows: Array, work: Work, out: Outputs) -> None:
     """Write the results of a block that begins at sample ``first``."""
     b = len(rows)
-    if len(results.responsibilities):
-        for t in range(b):
-            copy(rows[t], results.responsibilities[first + t])
-    if len(results.labels):
-        for t in range(b):
+    for t in range(b):
+        if len(out.responsibilities):
+            copy(rows[t], out.responsibilities[first + t])
+        if len(out.labels):
             best = 0
             for m in range(rows.shape[1]):
                 if rows[t, m] > rows[t, best]:
                     best = m
-            results.labels[first + t] = best
-    if len(results.log_likelihood):
-        for t in range(b):
-            results.log_likelihood[first + t] = work.largest[t] + math.log(work.totals[t])
+            out.labels[first + t] = best
+        if len(out.log_likelihood):
+            out.log_likelihood[first + t] = work.largest[t] + math.log(work.totals[t])
 
 
 @helper
@@ -496,10 +405,10 @@ def checked_e_step(
     """
     near = far < 0
     if not near:
-        spread(samples, work.extent)
+        _largest(samples, work.extent)
         for c in range(len(reach)):
             reach[c] = max(reach[c], work.extent[c])
-        near = far_component(theta, work.extent, far) < 0
+        near = far_component(theta, work.extent, far, work.extent) < 0
     e_step(code, samples, theta, near, work, rows)
     return near
 
@@ -542,18 +451,16 @@ def _coded_e_step(
     else:
         fill(vector(rows), 0.0)
     _gather(theta.table, codes, first, rows)
-    shift(rows, theta.constant, work.largest)
-    exponentiate(vector(rows))
-    normalise(rows, work.totals)
+    softmax_rows(rows, theta.constant, work.largest, work.totals)
 
 
 @helper
-def _add_coded(y: Array, codes: Index, first: int, rows: Array, work: Work, totals: Totals) -> None:
+def _add_coded(y: Array, codes: Index, first: int, rows: Array, work: Work, table: Array) -> None:
     """Write Σ_t rows_t and T(y_t)·rows_t of ``rows`` (b, M) into ``work.sums``; add the sums of codes."""
     add_rows(rows, work.sums1)
     if y.shape[1]:
         multiply(y[first : first + len(rows)].T, rows, work.sums2)
-    _scatter(rows, codes, first, totals.further)
+    _scatter(rows, codes, first, table)
 
 
 @kernel
@@ -562,56 +469,56 @@ def blocks(
     theta: Coefficients | None,
     coded: tuple[Index, CodeCoefficients] | None,
     given: Array,
-    memory: Twin,
     work: Work,
-    totals: Totals,
-    results: Results,
+    out: Outputs,
 ) -> None:
     """E-step of samples unless rows are ``given`` (n, M); then statistics, if wanted.
 
     Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``.
     """
     d, n_components, weight = len(data.centre), len(work.sums1), data.weight
-    n, block = len(data.y.double) + len(data.y.single), len(work.largest)
-    is_given, remembers = len(given) > 0, len(memory.double) + len(memory.single) > 0
+    double, single = data.y
+    n, block = len(double) + len(single), len(work.largest)
+    is_given = len(given) > 0
+    remembers, with_products = len(out.memory[0]) + len(out.memory[1]) > 0, len(out.further) > 0
     near, far = False, -1
     if theta is not None and not is_given:
-        copy(data.reach, work.extent)
-        far = far_component(theta, work.extent, -1)
+        far = far_component(theta, data.reach, -1, work.extent)
     for first in range(0, n, block):
         b = min(block, n - first)
         samples, rows = matrix(work.samples, d, b), matrix(work.rows, b, n_components)
-        if theta is not None and len(data.y.double):
-            _take(data.y.double, first, data.centre, samples)
+        if theta is not None and len(double):
+            _take(double, first, data.centre, samples)
         elif theta is not None:
-            _take(data.y.single, first, data.centre, samples)
+            _take(single, first, data.centre, samples)
         if is_given:
             for t in range(b):
                 copy(given[first + t], rows[t])
         else:
             if theta is not None:
-                near = checked_e_step(data.code, samples, theta, far, totals.reach, work, rows)
+                near = checked_e_step(data.code, samples, theta, far, out.reach, work, rows)
+                if near and len(theta.phi) == d and len(theta.scales):
+                    _add_squares(samples, work.largest[:b])  # which φ omits, as all components have it
             if coded is not None:
-                _coded_e_step(data.y.double, coded[0], coded[1], first, work, rows)
-            totals.logs[0] = _plus_logs(totals.logs[0], weight, first, work.largest[:b], work.totals[:b])
-            totals.logs[1] += 0.0 if near else 1.0
-        _write_results(first, rows, work, results)
-        if theta is not None and near and len(results.log_likelihood):
-            _add_common(samples, theta, work, results.log_likelihood[first : first + b])
-        if not len(totals.weights):
+                _coded_e_step(double, coded[0], coded[1], first, work, rows)
+            out.logs[0] = _plus_logs(out.logs[0], weight, first, work.largest[:b], work.totals[:b])
+            out.logs[1] += 0.0 if near else 1.0
+        _write_results(first, rows, work, out)
+        if theta is not None and near and len(out.log_likelihood):
+            _add_common(samples, theta, work, out.log_likelihood[first : first + b])
+        if not len(out.weights):
             continue
-        if len(memory.double):
-            _remember(rows, first, memory.double)
-        if len(memory.single):
-            _remember(rows, first, memory.single)
+        if len(out.memory[0]):
+            _remember(rows, first, out.memory[0])
+        if len(out.memory[1]):
+            _remember(rows, first, out.memory[1])
         if len(weight):
             for t in range(b):
                 for m in range(n_components):
                     rows[t, m] *= weight[first + t]
         if coded is not None:
-            _add_coded(data.y.double, coded[0], first, rows, work, totals)
+            _add_coded(double, coded[0], first, rows, work, out.further)
         if theta is not None:
-            with_products = len(totals.further) > 0
             if with_products and (remembers or is_given):
                 add_up(rows, work.totals)
             elif with_products:
@@ -620,27 +527,6 @@ def blocks(
                     work.totals[t] = weight[first + t] if len(weight) else 1.0
             add_statistics(data.code, samples, rows, near, with_products, work)
             if with_products:
-                add(vector(work.sums3), vector(totals.further))
-        add(work.sums1, totals.weights)
-        add(vector(work.sums2), vector(totals.features))
-
-
-def over_blocks(
-    data: Samples,
-    codes: Index | None,
-    theta: Coefficients | CodeCoefficients,
-    work: Work,
-    *,
-    given: Array = NOT_GIVEN,
-    memory: Array = NO_ROWS,
-    totals: Totals | None = None,
-    results: Results = NO_RESULTS,
-) -> None:
-    """Add the statistics of samples to the totals, and fill the results; ``codes`` are (k, n) or None.
-
-    Rows (n, M) that are ``given`` replace the E-step: responsibilities or differences. Responsibilities go to
-    the memory (n, M), unless it has no rows; its rounded values are used.
-    """
-    sums = totals or Totals(np.empty(0), NO_ROWS, NO_ROWS, np.empty(3), np.empty(0))
-    phi = (theta, None) if codes is None else (None, (codes, theta))
-    blocks(data, *phi, given, twin(memory), work, sums, results)
+                add(vector(work.sums3), vector(out.further))
+        add(work.sums1, out.weights)
+        add(vector(work.sums2), vector(out.features))

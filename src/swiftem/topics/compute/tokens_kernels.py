@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper, inlined, kernel
-from swiftem.kernels.memory import borrowed
-from swiftem.kernels.vector import prefetch, prefetch_row
+from swiftem.kernels.vector import borrowed, prefetch, prefetch_row
 
 __all__ = ["Entries", "Tables", "WeightedTokens", "full_pass", "iterate", "log_likelihood"]
 

@@ -1,24 +1,14 @@
-"""The softmax, and loops over vectors that compile faster than NumPy's expressions."""
+"""The softmax, products and loops over vectors, which compile faster than NumPy's expressions."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 from swiftem.kernels.compile import FUSED, REORDERED, helper
-
-__all__ = [
-    "LOWEST",
-    "NEGLIGIBLE",
-    "add",
-    "add_rows",
-    "copy",
-    "exponentiate",
-    "fill",
-    "normalise",
-    "shift",
-    "weigh",
-]
+from swiftem.kernels.vector import vector
 
 LOWEST = -100.0
 """Logits are clipped here: the exponential then needs no branch, and no result is infinite or subnormal."""
@@ -109,6 +99,17 @@ def add_rows(rows: Array, sums: Array) -> None:
             sums[m] += rows[t, m]
 
 
+@helper
+def softmax_rows(logits: Array, constant: Array, largest: Array, totals: Array) -> None:
+    """Replace ``logits`` (b, M) by the softmax of each row, with ``constant`` (M,) added.
+
+    The largest logits and the sums of exponentials go to ``largest`` and ``totals``, (b,).
+    """
+    shift(logits, constant, largest)
+    exponentiate(vector(logits))
+    normalise(logits, totals)
+
+
 @helper(fastmath=REORDERED)
 def normalise(rows: Array, totals: Array) -> None:
     """Divide the rows of ``rows`` (b, M) by their sums, which go to ``totals`` (b,)."""
@@ -124,9 +125,34 @@ def normalise(rows: Array, totals: Array) -> None:
 
 
 @helper
-def weigh(rows: Array, sample_weight: Array, index: Index, factor: float) -> None:
-    """Multiply row t by factor times the weight of sample ``index[t]``; ``sample_weight`` (0,): ones."""
-    for t in range(len(rows)):
-        scale = factor * sample_weight[index[t]] if len(sample_weight) else factor
-        for m in range(rows.shape[1]):
-            rows[t, m] *= scale
+def multiply(x: Array, y: Array, out: Array) -> None:
+    """Write the product of ``x`` (m, k) and ``y`` (k, n), in C order or transposed, into ``out`` (m, n)."""
+    np.dot(x, y, out)
+
+
+@helper
+def softmax_columns(logits: Array, constant: Array, largest: Array, totals: Array, rows: Array) -> None:
+    """Write the softmax over m of ``logits`` (M, b) + ``constant`` (M,) into ``rows`` (b, M).
+
+    The largest logits and the sums of exponentials go to ``largest`` and ``totals``, (b,).
+    """
+    n_components, b = logits.shape
+    fill(largest, -math.inf)
+    for m in range(n_components):
+        line, addend = logits[m], constant[m]
+        for t in range(b):
+            value = line[t] + addend
+            line[t] = value
+            largest[t] = value if value > largest[t] else largest[t]
+    for m in range(n_components):
+        line = logits[m]
+        for t in range(b):
+            value = line[t] - largest[t]
+            line[t] = value if value > LOWEST else LOWEST
+    exponentiate(vector(logits))
+    add_rows(logits, totals)
+    for t in range(b):
+        inverse = 1.0 / totals[t]
+        for m in range(n_components):
+            value = logits[m, t] * inverse
+            rows[t, m] = value if value > NEGLIGIBLE else 0.0

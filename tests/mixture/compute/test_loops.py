@@ -1,9 +1,11 @@
 """The steps of a block's E-step by themselves."""
 
+import itertools
+
 import numba
 import numpy as np
 
-from swiftem.kernels import softmax
+from swiftem.mixture.compute import loops
 
 
 def call(helper, *arguments):
@@ -15,14 +17,14 @@ def test_exponentials_over_their_whole_range():
     x = np.concatenate([-np.geomspace(1e-300, 100, 5000), np.linspace(-100, 0, 5001), [0.0, -0.0]])
     for size in (1, 7, 512, 513, len(x)):
         values = x[:size].copy()
-        call(softmax.exponentiate, values)
+        call(loops.exponentiate, values)
         np.testing.assert_allclose(values, np.exp(x[:size]), rtol=5e-16)
 
 
 def test_logits_far_below_the_largest_are_cut_off():
     logits = np.array([[0.0, -1e6, 5.0], [-3.0, -3.0, -np.inf]])
     largest = np.empty(2)
-    call(softmax.shift, logits, np.array([1.0, 0.0, 0.0]), largest)
+    call(loops.shift, logits, np.array([1.0, 0.0, 0.0]), largest)
     np.testing.assert_array_equal(largest, [5.0, -2.0])
     np.testing.assert_array_equal(logits, [[-4.0, -100.0, 0.0], [0.0, -1.0, -100.0]])
 
@@ -30,6 +32,19 @@ def test_logits_far_below_the_largest_are_cut_off():
 def test_dust_is_set_to_zero():
     rows = np.array([[1.0, 1e-40, 1e-19], [2.0, 2.0, 1e-30]])
     totals = np.empty(2)
-    call(softmax.normalise, rows, totals)
+    call(loops.normalise, rows, totals)
     np.testing.assert_allclose(rows, [[1.0, 0.0, 1e-19], [0.5, 0.5, 0.0]])
     np.testing.assert_allclose(totals, [1.0, 4.0])
+
+
+def test_products_are_those_of_numpy():
+    product = numba.njit(lambda x, y, out: loops.multiply(x, y, out))
+    rng = np.random.default_rng(0)
+    for m, k, n in itertools.product((0, 1, 2, 7), repeat=3):
+        for x, y in (
+            (rng.normal(size=(m, k)), rng.normal(size=(k, n))),
+            (rng.normal(size=(k, m)).T, rng.normal(size=(n, k)).T),
+        ):
+            out = np.full((m, n), np.nan)
+            product(x, y, out)
+            np.testing.assert_allclose(out, x @ y, rtol=1e-14, atol=1e-14)
