@@ -31,9 +31,8 @@ MODULES = {
     "mixture.model": "MixtureTheta",
     "mixture.theta": "GaussianMixtureTheta GaussianTheta GaussianStatistics MixtureStatistics "
     "ObservedStatistics",
-    "topics.compute.documents": "DocumentSnapshot Running",
-    "topics.compute.tokens": "Before TokensSnapshot",
-    "topics.documents": "DocumentTheta",
+    "topics.compute.documents": "DocumentSnapshot",
+    "topics.compute.tokens": "Tables",
     "topics.tokens": "PLSAStatistics PLSATheta",
 }
 """Modules of the library whose types are in files; files have only the names, so that modules can move."""

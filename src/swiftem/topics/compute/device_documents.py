@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 from swiftem.topics.compute import numpy
-from swiftem.topics.compute.corpus import LEAST_CHANGE, Documents
+from swiftem.topics.compute.corpus import LEAST_CHANGE, Between, Documents, LeftOut, nothing
+from swiftem.topics.compute.numpy import Entries
 
 if TYPE_CHECKING:
-    from swiftem.topics.compute.torch import LeftOut, TorchPasses
+    from swiftem.topics.compute.torch import TorchPasses
 
 __all__ = ["DeviceDocuments"]
 
@@ -51,15 +51,12 @@ class DeviceDocuments(Documents):
         device: str,
         limit: int | None = None,
     ) -> None:
-        super().__init__(X, weight, dtype)
         self.device, self.limit = device, limit
-        self._passes: dict[type, TorchPasses] = {}
+        super().__init__(X, weight, dtype)
 
-    def some(self, numbers: Index) -> Documents:
-        """Return some of the documents, with all words."""
-        return DeviceDocuments(
-            self.matrix()[numbers], self.weight[numbers], self.dtype, device=self.device, limit=self.limit
-        )
+    def _read(self, entries: Entries, n_words: int) -> None:
+        super()._read(entries, n_words)
+        self._passes: dict[type, TorchPasses] = {}
 
     def passes(self, alpha: Array, dtype: type | None = None) -> TorchPasses:
         """Return the passes over the documents, which are copied to the device once."""
@@ -76,46 +73,31 @@ class DeviceDocuments(Documents):
         return found
 
     def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = lambda: None
-    ) -> tuple[Array, float]:
-        """As :meth:`Documents.em_pass`."""
-        return self._pass(doc_topic, topics, alpha, None, between)
-
-    def leave_one_out_pass(
         self,
         doc_topic: Array,
         topics: Array,
-        totals: Array,
         alpha: Array,
-        beta: Array,
-        between: Callable[[], None] = lambda: None,
+        left_out: LeftOut | None = None,
+        between: Between = nothing,
     ) -> tuple[Array, float]:
-        """As :meth:`Documents.leave_one_out_pass`."""
+        """See :meth:`Corpus.em_pass`."""
         from swiftem.topics.compute.torch import left_out_of
 
-        on_device = self.passes(alpha).on_device
-        left_out = left_out_of(on_device(totals), on_device(numpy.by_rows(beta, len(alpha))))
-        return self._pass(doc_topic, topics, alpha, left_out, between)
-
-    def _pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        alpha: Array,
-        left_out: LeftOut | None,
-        between: Callable[[], None],
-    ) -> tuple[Array, float]:
-        """One pass; ``doc_topic`` (D, K) is replaced."""
         between()
         passes = self.passes(alpha)
-        found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), left_out)
+        without = None
+        if left_out is not None:
+            totals, beta = left_out
+            least = numpy.by_rows(beta, len(alpha))
+            without = left_out_of(passes.on_device(totals), passes.on_device(least))
+        found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), without)
         doc_topic[:] = passes.array(found.doc_topic)
         return found.by_word.cpu().numpy().T, float(found.log_likelihood)
 
     def fold_in(
         self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
     ) -> tuple[Array, Array]:
-        """As :meth:`Documents.fold_in`."""
+        """See :meth:`Corpus.fold_in`."""
         passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
         doc_topic, log_likelihood = passes.fold(passes.on_device(topics.T), start, max_iter, tol)

@@ -2,7 +2,7 @@ r"""pLSA by documents: passes that update documents and sum words, and the foldi
 
 Common arrays of all loops:
 
-- entries: the documents, see :class:`Entries`.
+- entries: the documents, see :class:`swiftem.topics.compute.numpy.Entries`.
 - doc_topic (D, K): topics of documents, float64, whatever the tables are.
 - table: θ, words of topics, V rows of K numbers, padded to whole vectors (``vector.padded``), in float32 or
   float64. All sums over topics have its precision.
@@ -32,9 +32,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.vector import (
     LINE,
@@ -60,7 +59,7 @@ from swiftem.kernels.vector import (
     times,
     wide,
 )
-from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
+from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY, Entries
 
 __all__ = [
     "Entries",
@@ -93,27 +92,6 @@ FIRST, SECOND = 3, 4
 P, RATIO, TOKEN = range(3)
 """Rows of ``Scratch.part``: probabilities, counts over probabilities, −min(n, 1) / p."""
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
-
-
-class Entries(NamedTuple):
-    """Counts in CSR order.
-
-    Attributes
-    ----------
-    begin : ndarray of int64, shape (D + 1,)
-        Entries of document d are begin[d] to begin[d + 1] − 1.
-    word : ndarray of int32, shape (m,)
-        Their words.
-    count : ndarray, shape (1, m)
-        How often they occur.
-    weight : ndarray, shape (D,)
-        Weights of documents, factors of their parts of sums.
-    """
-
-    begin: Index
-    word: NDArray[np.int32]
-    count: Array  # type: ignore[assignment]  # hides tuple.count
-    weight: Array
 
 
 class Scratch(NamedTuple):
@@ -486,8 +464,8 @@ def _sums(entries, d, rows, is_copied, scratch, before):
         v, w = _row(entries.word, e, start, is_copied), _row(entries.word, f, start, is_copied)
         p = max(_dot(rows, v, scratch, before), smallest)
         q = max(_dot(rows, w, scratch, before), smallest)
-        one = spread(rows, entries.count[0, e] / p)
-        two = spread(rows, entries.count[0, f] / q if f > e else 0.0)
+        one = spread(rows, entries.count[e] / p)
+        two = spread(rows, entries.count[f] / q if f > e else 0.0)
         k = START
         while k < columns(scratch):
             total = fma(one, load(rows, v, k), load(work, ACC, k))
@@ -637,7 +615,7 @@ def _add_to_words(entries, d, table, sums, scratch):
     smallest, _ = limits(table)
     for e in range(entries.begin[d], entries.begin[d + 1]):
         v, k = np.int64(entries.word[e]), START
-        n = entries.weight[d] * entries.count[0, e]
+        n = entries.weight[d] * entries.count[e]
         ratio = spread(table, n / max(_dot(table, v, scratch, A), smallest))
         while k < columns(scratch):
             store(sums, v, k, fma(ratio, load(scratch.work, A, k), load(sums, v, k)))
@@ -651,7 +629,7 @@ def _log_likelihood(entries, d, rows, is_copied, scratch):
     smallest, _ = limits(rows)
     for e in range(start, entries.begin[d + 1]):
         p = _dot(rows, _row(entries.word, e, start, is_copied), scratch, A)
-        value += entries.count[0, e] * np.log(p if p > smallest else SMALLEST)
+        value += entries.count[e] * np.log(p if p > smallest else SMALLEST)
     return value
 
 
