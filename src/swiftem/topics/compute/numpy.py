@@ -151,9 +151,9 @@ def _sums(index: NDArray[np.integer], values: Array, size: int) -> Array:
     return np.asarray(csr_array((np.ones(len(index)), index, places), shape=(len(index), size)).T @ values)
 
 
-def _probabilities(entries: Entries, a: Array, b: Array) -> Array:
-    """Return p (m,); a (D, K) are the documents' topics, b (V, K) the words'."""
-    p: Array = np.maximum(np.einsum("ek,ek->e", a[entries.row], b[entries.word]), SMALLEST)
+def _probabilities(a: Array, b: Array) -> Array:
+    """Return p (m,) of entries; a (m, K) are their documents' topics, b (m, K) their words'."""
+    p: Array = np.maximum(np.einsum("ek,ek->e", a, b), SMALLEST)
     return p
 
 
@@ -223,47 +223,49 @@ def pass_over(
     array([[0.9, 0.1],
            [0.1, 0.9]])
     """
-    p = _probabilities(entries, doc_topic, word_topic)
+    row, word = entries.row, entries.word
+    weight, a, b = entries.weight[row], doc_topic[row], word_topic[word]
+    p = _probabilities(a, b)
     # The last bit of a product by BLAS would depend on its threads.
-    value = float((entries.weight[entries.row] * (entries.count * np.log(p))).sum())
+    value = float((weight * (entries.count * np.log(p))).sum())
     if left_out is None:
         of_documents = doc_topic * (entries.matrix(entries.count / p, len(word_topic)) @ word_topic)
         by_word = counts_of_words(entries, p, doc_topic, word_topic)
     else:
-        rows = _without_own(entries, p, doc_topic, word_topic, alpha, left_out)
-        of_documents = _sums(entries.row, rows, len(doc_topic))
-        by_word = _sums(entries.word, rows * entries.weight[entries.row][:, None], len(word_topic))
+        rows = _without_own(entries, row, p, a, b, alpha, left_out)
+        of_documents = _sums(row, rows, len(doc_topic))
+        by_word = _sums(word, rows * weight[:, None], len(word_topic))
     return _m_step(of_documents, alpha), by_word, value
 
 
 def _without_own(
     entries: Entries,
+    row: Index,
     p: Array,
-    doc_topic: Array,
-    word_topic: Array,
+    a: Array,
+    b: Array,
     alpha: Array,
     left_out: tuple[Array, Array, Array],
 ) -> Array:
     """Return n·r_k of the entries (m, K), where each token is left out of the counts that explain it.
 
     CVB0 subtracts what a token added when it was last seen, and stores K numbers for each entry. Here that
-    part is recomputed from the parameters, which is the same at convergence.
+    part is recomputed from the parameters, which is the same at convergence; a and b (m, K) are overwritten.
     """
     own, totals, beta = left_out
-    row, word = entries.row, entries.word
-    a, b = doc_topic[row], word_topic[word]
     joint = a * b
     inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
     one = np.minimum(entries.count, 1.0) / p  # a fraction of a token has added no more than itself
     a -= (one * own[row])[:, None] * joint
     np.maximum(a, (own[:, None] * alpha)[row], out=a)
     b -= (one * np.minimum(entries.weight, 1.0)[row])[:, None] * joint * inverse
-    np.maximum(b, beta[word if len(beta) > 1 else np.zeros(1, dtype=np.intp)] * inverse, out=b)
+    np.maximum(b, beta[entries.word if len(beta) > 1 else np.zeros(1, dtype=np.intp)] * inverse, out=b)
     a *= b
     without = a.sum(axis=1)
     nothing = without <= SMALLEST  # is left without the token: it is explained with it
     a[nothing], without[nothing] = joint[nothing], p[nothing]
-    return np.asarray(a * (entries.count / without)[:, None])
+    a *= (entries.count / without)[:, None]
+    return a
 
 
 def fold(
@@ -293,13 +295,13 @@ def fold(
         E-steps of entries.
     """
     found, rounds = doc_topic.copy(), np.zeros(len(doc_topic), dtype=np.int64)
-    left, here, a = np.arange(len(doc_topic)), entries, found.copy()
+    left, here, row, a = np.arange(len(doc_topic)), entries, entries.row, found.copy()
     zeroth: Array | None = None
     for count in range(1, max_iter + 1):
         if not len(left):
             break
-        ratio = here.matrix(here.count / _probabilities(here, a, word_topic), len(word_topic))
-        after = _m_step(a * (ratio @ word_topic), alpha)
+        p = _probabilities(a[row], word_topic[here.word])
+        after = _m_step(a * (here.matrix(here.count / p, len(word_topic)) @ word_topic), alpha)
         change = np.abs(after - a).sum(axis=1)
         first, a = a, after
         rounds[left] = count
@@ -315,8 +317,9 @@ def fold(
             left, a = left[goes_on], a[goes_on]
             zeroth = None if zeroth is None else zeroth[goes_on]
             here = entries.chosen(left)
+            row = here.row
     evaluations = int(((rounds + 1) * np.diff(entries.begin)).sum())
-    return found, _probabilities(entries, found, word_topic), evaluations
+    return found, _probabilities(found[entries.row], word_topic[entries.word]), evaluations
 
 
 def _leap(zeroth: Array, first: Array, second: Array) -> Array:
