@@ -285,27 +285,6 @@ def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
     assert got == evaluations
 
 
-@pytest.mark.parametrize("words", [compiled.COPIED, compiled.COPIED + 1])
-def test_rows_of_words_are_copied_within_their_memory(words, monkeypatch):
-    """Compiled code checks no index: the row behind the memory must stay as it is."""
-    rng = np.random.default_rng(0)
-    table = table_of(rng.dirichlet(np.ones(words), size=2).T)
-    made = []
-
-    def guarded(rows, columns, dtype, *more):
-        made.append(padded(rows + 1, columns, dtype))
-        made[-1][rows] = -7.0
-        return made[-1][:rows]
-
-    monkeypatch.setattr(compiled, "padded", guarded)
-    found = np.full((1, 2), 0.5)
-    counts = entries(sp.csr_array(np.ones((1, words))))
-    compiled.fold_in(counts, table, np.full(2, 0.1), 3, 0.0, found, np.empty(1), table[:0], 0, 1)
-    (copied,) = (array for array in made if len(array) == compiled.COPIED + 1)
-    assert (copied[-1] == -7.0).all()
-    assert (copied[0] != 0.0).any() == (words <= compiled.COPIED)
-
-
 @pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (5, 1e-2)])
 def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
     X, documents, topics, alpha, weight = case
