@@ -64,7 +64,7 @@ def test_passes_are_those_in_memory():
     beta, totals = np.full((1, 1), 0.05), np.full(3, 500.0)
     for work in (
         lambda d, at: d.em_pass(at, topics, alpha),
-        lambda d, at: d.leave_one_out_pass(at, topics, totals, alpha, beta),
+        lambda d, at: d.em_pass(at, topics, alpha, (totals, beta)),
         lambda d, at: d.sums(at, np.ascontiguousarray(topics.T), alpha, 4, 1e-3),
     ):
         first, second = shares.copy(), shares.copy()
@@ -284,7 +284,10 @@ def test_a_pass_has_few_pages_of_the_scratch_file_in_memory():
     few.em_pass(np.full((few.n, 200), 1.0 / 200), topics, np.full(200, 0.1))
     before, pages = resident(os.getpid(), "RssFile"), []
     documents.em_pass(
-        shares, topics, np.full(200, 0.1), lambda: pages.append(resident(os.getpid(), "RssFile") - before)
+        shares,
+        topics,
+        np.full(200, 0.1),
+        between=lambda: pages.append(resident(os.getpid(), "RssFile") - before),
     )
     documents.doc_topic = shares
     for first in range(0, documents.n, 256):

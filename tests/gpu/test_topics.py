@@ -64,8 +64,8 @@ def test_a_pass_equals_the_reference(monkeypatch, kind, weighted, rows):
             other, expected_value = wanted.em_pass(expected, topics, alpha)
         else:
             totals = totals_of(100.0 * topics, beta)
-            one, value = here.leave_one_out_pass(found, topics, totals, alpha, beta)
-            other, expected_value = wanted.leave_one_out_pass(expected, topics, totals, alpha, beta)
+            one, value = here.em_pass(found, topics, alpha, (totals, beta))
+            other, expected_value = wanted.em_pass(expected, topics, alpha, (totals, beta))
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-14)
         assert value == pytest.approx(expected_value, rel=1e-13)
@@ -103,7 +103,7 @@ def test_steps_equal_those_in_numpy(background, strength):
             counts_of, wanted_value = wanted.em_pass(found, topics, alpha)
         else:
             totals = totals_of(expected, beta)
-            counts_of, wanted_value = wanted.leave_one_out_pass(found, topics, totals, alpha, beta)
+            counts_of, wanted_value = wanted.em_pass(found, topics, alpha, (totals, beta))
         if is_first:
             counts_of = with_background(counts_of, found)
         expected = decorrelated(counts_of, beta, strength, background)

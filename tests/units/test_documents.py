@@ -170,7 +170,7 @@ def test_sums_in_groups_are_the_sums(monkeypatch, groups):
     )
     monkeypatch.setattr(documents, "ROUNDS", 300)
     monkeypatch.setattr(documents, "TOLERANCE", 0.0)
-    counts, _ = units.counts(topics, alpha, None)
+    counts, _ = units.em_pass(None, topics, alpha)
     assert len(passes) == groups
     np.testing.assert_allclose(counts.T, sum(plain_counts(topics, alpha)), rtol=1e-6, atol=1e-9)
 

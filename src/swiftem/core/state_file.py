@@ -27,9 +27,8 @@ MODULES = {
     "mixture.components": "MixtureStatistics",
     "mixture.covariance": "GaussianMixtureTheta GaussianTheta GaussianStatistics",
     "mixture.model": "MixtureTheta",
-    "topics.compute.documents": "DocumentSnapshot Running",
-    "topics.compute.tokens": "Before TokensSnapshot",
-    "topics.documents": "DocumentTheta",
+    "topics.compute.documents": "DocumentSnapshot",
+    "topics.compute.tokens": "Tables",
     "topics.tokens": "PLSAStatistics PLSATheta",
 }
 """Modules of the library whose types are in files; files have only the names, so that modules can move."""

@@ -18,12 +18,14 @@ The M-step, with T tokens in all (weighted) and :math:`|s| = \sum_{vk} s_{vk}`, 
 β is added to counts of T tokens. The M-step is a ratio of two means: batches of long and of short documents
 make s fluctuate, but not θ. sem-vr may take entries of s below zero, which the numerator reads as zero. The
 denominator does not, so that a step can update it at a cost of O(words of the batch · K).
+
+Parameters θ are words of topics (V, K): columns sum to 1 if no entry of s is below zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,27 +38,14 @@ from swiftem.topics.compute import DOCUMENTS, numpy
 if TYPE_CHECKING:
     from swiftem.topics.compute.corpus import Documents
 
-__all__ = [
-    "FEW",
-    "FLUSH",
-    "BoundDocuments",
-    "DocumentModel",
-    "DocumentTheta",
-    "m_step",
-    "totals_of",
-    "word_topic",
-]
+__all__ = ["BoundDocuments", "DocumentModel", "m_step", "totals_of", "word_topic"]
 
+ROUNDS, TOLERANCE = 5, 1e-2
+"""When a document's E-step ends; its next E-step continues from its place."""
 FLUSH = 1e-100
 """Smaller probabilities of words are read as zero: subnormal numbers are slow."""
 FEW = 1 << 14
 """Numbers up to which NumPy does what compiled code would do, to the same bits, as fast as it."""
-
-
-class DocumentTheta(NamedTuple):
-    """``word_topic`` (V, K): words of topics; columns sum to 1 if no entry of s is below zero."""
-
-    word_topic: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +58,6 @@ class DocumentModel(Model):
         Added to documents' counts of topics.
     beta : ndarray, shape (1, 1), (1, V) or (K, V)
         Added to topics' counts of words.
-    rounds, tolerance : int and float
-        When a document's E-step ends; its next E-step continues from its place.
 
     Examples
     --------
@@ -81,14 +68,12 @@ class DocumentModel(Model):
     >>> model = DocumentModel(np.full(2, 0.1), np.full((1, 1), 0.05))
     >>> method = swiftem.methods.VarianceReducedEM(step_size=0.5, batch_size=2)
     >>> result = swiftem.run(model, documents, method, n_iter=100, seed=1)
-    >>> sorted(result.theta.word_topic.argmax(axis=0) // 2)
+    >>> sorted(result.theta.argmax(axis=0) // 2)
     [np.int64(0), np.int64(1)]
     """
 
     alpha: Array
     beta: Array
-    rounds: int = 5
-    tolerance: float = 1e-2
 
     def bind(self, source: Source) -> BoundDocuments:
         """Return the model for these documents."""
@@ -110,30 +95,34 @@ class BoundDocuments(BoundModel):
         """Return the E-steps in the first technology that can be used."""
         return choose(DOCUMENTS, self, source, placement)
 
-    def initial_theta(self, rng: np.random.Generator) -> DocumentTheta:
+    def initial_theta(self, rng: np.random.Generator) -> Array:
         """Return random topics, from a flat Dirichlet."""
-        return DocumentTheta(rng.dirichlet(np.ones(self.n_words), size=len(self.model.alpha)).T.copy())
+        return rng.dirichlet(np.ones(self.n_words), size=len(self.model.alpha)).T.copy()
 
-    def check_theta(self, theta: Theta, name: str = "theta0") -> DocumentTheta:
+    def check_theta(self, theta: Theta, name: str = "theta0") -> Array:
         """Return ``theta``, or raise ValueError for another shape."""
-        shape = (self.n_words, len(self.model.alpha))
-        if not isinstance(theta, DocumentTheta) or np.shape(theta.word_topic) != shape:
-            raise ValueError(f"{name} must be a DocumentTheta of shape {shape}.")
-        return theta
+        topics, shape = np.asarray(theta, dtype=np.float64), (self.n_words, len(self.model.alpha))
+        if topics.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {topics.shape}.")
+        return topics
 
-    def fold(self, batch: Batch, theta: DocumentTheta, places: Array) -> tuple[numpy.Folded, Array]:
-        """E-step of a batch of documents from their places (b, K), and the counts of its entries (m, K)."""
+    def fold(self, batch: Batch, theta: Array, places: Array) -> tuple[Array, Array, Array, int]:
+        """E-step of a batch of documents from their places.
+
+        Return the expected counts of the entries in topics (m, K), the documents' topics (b, K) and
+        log-likelihoods (b,), and the number of E-steps of entries.
+        """
         y: Documents = batch.y  # type: ignore[assignment]
-        words, model = theta.word_topic[y.words], self.model
-        entries = numpy.Entries.of(y.begin, y.word, y.count)
-        found = numpy.fold(entries, words, model.alpha, model.rounds, model.tolerance, places)
-        return found, found.rows(entries, words)
+        words = theta[y.words]
+        topics, p, evaluations = numpy.fold(y.entries, words, self.model.alpha, ROUNDS, TOLERANCE, places)
+        rows = numpy.responsibilities(y.entries, p, topics, words)
+        return rows, topics, numpy.log_likelihoods(y.entries, p), evaluations
 
-    def posterior(self, batch: Batch, theta: DocumentTheta) -> tuple[Array, Array]:
+    def posterior(self, batch: Batch, theta: Array) -> tuple[Array, Array]:
         """E-step from uniform places: expected counts of the m entries (m, K) and log-likelihood (b,)."""
         shape = (len(batch.index), len(self.model.alpha))
-        found, rows = self.fold(batch, theta, np.full(shape, 1.0 / shape[1]))
-        return rows, found.log_likelihood
+        rows, _, log_likelihood, _ = self.fold(batch, theta, np.full(shape, 1.0 / shape[1]))
+        return rows, log_likelihood
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the documents' statistics, shape (V·K,)."""
@@ -149,25 +138,25 @@ class BoundDocuments(BoundModel):
         beta = np.broadcast_to(self.model.beta, s.shape[::-1]).sum(axis=1)
         return strength, totals + strength * beta
 
-    def m_step(self, s: Array) -> DocumentTheta:
+    def m_step(self, s: Array) -> Array:
         """Return θ; a topic whose total is zero has no words."""
         table = self.unpack(s)
         strength, totals = self._totals(table)
-        return DocumentTheta(word_topic(table.copy(), strength * self.model.beta.T, totals))
+        return word_topic(table.copy(), strength * self.model.beta.T, totals)
 
     def counts(self, s: Array) -> Array:
         """Return the expected counts of words in topics, shape (K, V), of all T tokens."""
         table = self.unpack(s)
         return np.asarray(table * (self.tokens / table.sum())).T
 
-    def penalty(self, theta: DocumentTheta) -> float:
+    def penalty(self, theta: Array) -> float:
         """Return −Σ β log θ / W."""
-        there = np.broadcast_to(self.model.beta.T, theta.word_topic.shape)
+        beta = np.broadcast_to(self.model.beta.T, theta.shape)
         with np.errstate(divide="ignore"):
-            return float(-(there[there > 0] * np.log(theta.word_topic[there > 0])).sum() / self.total_weight)
+            return float(-(beta[beta > 0] * np.log(theta[beta > 0])).sum() / self.total_weight)
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether there are tokens, and no topic has a negative total."""
+        """Return whether there are tokens, and no topic has a negative total."""
         strength, totals = self._totals(self.unpack(s))
         return strength > 0.0 and bool((totals >= 0.0).all())
 

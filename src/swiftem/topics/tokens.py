@@ -117,10 +117,9 @@ class PLSAModel(Model):
         topic_word : array-like, shape (K, V)
             Word probabilities of each topic.
         """
-        return self.checked(doc_topic, topic_word)
+        return self._checked(doc_topic, topic_word)
 
-    def checked(self, doc_topic: ArrayLike, topic_word: ArrayLike, prefix: str = "") -> PLSATheta:
-        """Return parameters; errors use their names with ``prefix``."""
+    def _checked(self, doc_topic: ArrayLike, topic_word: ArrayLike, prefix: str = "") -> PLSATheta:
         by_document = as_floats(f"{prefix}doc_topic", doc_topic, shape=(None, self.n_topics)).copy()
         by_topic = as_floats(f"{prefix}topic_word", topic_word, shape=(self.n_topics, None)).copy()
         check_simplex(f"{prefix}doc_topic", by_document)
@@ -192,7 +191,7 @@ class BoundPLSA(BoundModel):
             raise TypeError(
                 f"{name} must be made by model.theta(doc_topic=, topic_word=), got {type(theta).__name__}."
             )
-        checked = self.model.checked(theta.doc_topic, theta.topic_word, f"{name}.")
+        checked = self.model._checked(theta.doc_topic, theta.topic_word, f"{name}.")
         for part, have, want in (
             ("doc_topic", checked.doc_topic, (self.n_documents, self.model.n_topics)),
             ("topic_word", checked.topic_word, (self.model.n_topics, self.n_words)),
@@ -219,7 +218,6 @@ class BoundPLSA(BoundModel):
         tokens = documents.sum(axis=1, keepdims=True)
         uniform = np.full_like(documents, 1.0 / self.model.n_topics)
         doc_topic = np.divide(documents, tokens, out=uniform, where=tokens > 0)
-
         topics = np.maximum(by_topic, 0.0) + self.model.beta
         reported = topics.sum(axis=1)
         working = by_topic.sum(axis=1) + self.model.beta * self.n_words
@@ -235,7 +233,7 @@ class BoundPLSA(BoundModel):
         return value
 
     def in_domain(self, s: Array) -> bool:
-        """Tell whether Σ_v s_kv + β'V > 0 for all k."""
+        """Return whether Σ_v s_kv + β'V > 0 for all k."""
         totals = self.unpack(s).topic_word.sum(axis=1)
         return bool((totals + self.model.beta * self.n_words > 0).all())
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import swiftem.topics.compute.streamed as streamed
 from swiftem.data import CsrDocuments
 from swiftem.kernels.vector import padded
-from swiftem.topics.compute.corpus import PIECES, Documents, Spare, table_of
+from swiftem.topics.compute.corpus import PIECES, Documents
 
 
 def test_lengths_and_total():
@@ -54,7 +54,7 @@ def test_many_pieces_give_the_sums_of_one(dtype, monkeypatch):
         found = np.full((60, 5), 0.2)
         given = Documents(X, dtype=dtype)
         passes = [given.em_pass(found, topics, alpha)[0] for _ in range(2)]
-        left = given.leave_one_out_pass(found, topics, np.full(5, 40.0), alpha, np.full((1, 1), 0.1))[0]
+        left = given.em_pass(found, topics, alpha, (np.full(5, 40.0), np.full((1, 1), 0.1)))[0]
         batch = given.sums(found, np.ascontiguousarray(topics.T), alpha, 3, 0.0)[0]
         return (*passes, left, batch.T, found.T)
 
@@ -83,27 +83,28 @@ def test_sums_of_blocks_are_added_once(most, monkeypatch):
     assert value == pytest.approx(log_likelihood, rel=1e-12)
 
 
-def test_spare_arrays_are_of_the_size_and_type_that_is_asked_for():
-    spare = Spare(most=2)
+def test_spare_arrays_are_of_the_size_and_type_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(Documents, "most_spare", 2)
+    spare = Documents(sp.csr_array((1, 1)))
     kept = [padded(5, 16, np.float64), padded(5, 16, np.float32)]
     for array in reversed(kept):
-        spare.keep(array)
-    found = spare.rows(5, 12, np.float32)
+        spare._keep(array)
+    found = spare._rows(5, 12, np.float32)
     assert found is kept[1]
-    assert spare.rows(5, 16, np.float32) is not kept[0]
-    assert spare.rows(5, 16, np.float64) is kept[0]
+    assert spare._rows(5, 16, np.float32) is not kept[0]
+    assert spare._rows(5, 16, np.float64) is kept[0]
     first, *later = (padded(rows, 16, np.float64) for rows in (1, 2, 3))
     for array in (first, *later):
-        spare.keep(array)
-    assert spare.rows(1, 16, np.float64) is not first  # of three, two were kept
+        spare._keep(array)
+    assert spare._rows(1, 16, np.float64) is not first  # of three, two were kept
 
 
 def test_tables_are_padded_rounded_and_have_no_tiny_numbers():
-    spare, values = Spare(), np.array([[0.1, 1e-24], [1e-26, 0.0], [np.nan, 1.0]])
+    spare, values = Documents(sp.csr_array((1, 1))), np.array([[0.1, 1e-24], [1e-26, 0.0], [np.nan, 1.0]])
     for _ in range(2):  # the second time in memory that was used before
-        table = table_of(values, np.float32, spare)
+        table = spare._table(values, np.float32)
         assert table.shape == (3, 16)
         np.testing.assert_array_equal(table[:, :2], np.float32([[0.1, 1e-24], [0, 0], [np.nan, 1]]))
         np.testing.assert_array_equal(table[:, 2:], 0.0)
         table[:] = 7.0
-        spare.keep(table)
+        spare._keep(table)

@@ -12,7 +12,7 @@ from swiftem.schedules import power
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.documents import DocumentsCompute, DocumentsLoop, DocumentSnapshot
 from swiftem.topics.compute.streamed import StreamedDocuments
-from swiftem.topics.documents import DocumentModel, DocumentTheta, m_step
+from swiftem.topics.documents import DocumentModel, m_step
 
 ALPHA, BETA = np.full(3, 0.1), np.full((1, 1), 0.05)
 MODEL = DocumentModel(ALPHA, BETA)
@@ -37,11 +37,11 @@ def corpus(kind="weighted"):
 
 
 def theta0(seed=0):
-    return DocumentTheta(np.random.default_rng(seed).dirichlet(np.ones(40), size=3).T.copy())
+    return np.random.default_rng(seed).dirichlet(np.ones(40), size=3).T.copy()
 
 
 def s0(documents, seed=0):
-    return (theta0(seed).word_topic * (documents.total / documents.total_weight / 3)).ravel()
+    return (theta0(seed) * (documents.total / documents.total_weight / 3)).ravel()
 
 
 def follow(documents, method, model=MODEL, **options):
@@ -49,7 +49,7 @@ def follow(documents, method, model=MODEL, **options):
     path = []
     options = {"s0": s0(documents), "n_iter": 60, "seed": 2, "record_every": 1} | options
     result = swiftem.run(
-        model, documents, method, **options, callback=lambda at: path.append((at.s, at.theta.word_topic))
+        model, documents, method, **options, callback=lambda at: path.append((at.s, at.theta))
     )
     return path, result
 
@@ -78,7 +78,7 @@ def test_the_lane_goes_where_the_reference_goes(name, kind, monkeypatch):
 @pytest.mark.parametrize("name", METHODS)
 def test_other_priors(name, beta):
     found = [
-        follow(corpus(), METHODS[name], DocumentModel(ALPHA, beta), kernels=kernels)[1].theta.word_topic
+        follow(corpus(), METHODS[name], DocumentModel(ALPHA, beta), kernels=kernels)[1].theta
         for kernels in ("auto", "reference")
     ]
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-15)
@@ -117,7 +117,7 @@ def test_theta_that_is_no_m_step_counts_until_the_first_step():
 
 def test_the_whole_corpus_as_a_batch_is_a_full_e_step():
     documents = corpus()
-    word_topic = theta0().word_topic
+    word_topic = theta0()
     expected, evaluations = documents.sums(np.full((120, 3), 1 / 3), word_topic, ALPHA, 5, 1e-2)
     for kind, times in ((OnlineEM, 1), (VarianceReducedEM, 3)):
         documents.doc_topic = None
@@ -135,7 +135,7 @@ def test_the_correction_of_sem_vr_has_the_right_mean():
     state = method.init(anchor, s0(documents), None)._replace(centre=e_step.full(anchor))
     for numbers in np.random.default_rng(1).permutation(120).reshape(10, 12):
         total += method.proxy(1, now, (numbers,), state, e_step)[0] / 10
-    expected = documents.sums(np.full((120, 3), 1 / 3), now.word_topic, ALPHA, 5, 1e-2)[0]
+    expected = documents.sums(np.full((120, 3), 1 / 3), now, ALPHA, 5, 1e-2)[0]
     np.testing.assert_allclose(total * documents.total_weight, expected.ravel(), rtol=1e-9, atol=1e-9)
 
 
@@ -148,7 +148,7 @@ def test_lengths_of_documents_leave_topics_alone():
         result = swiftem.run(
             model, documents, OnlineEM(step_size=1.0), s0=np.ones(2), n_iter=1, draws=[draw], seed=0
         )
-        np.testing.assert_allclose(result.theta.word_topic[:, 0], [35 / 48, 13 / 48], rtol=1e-12)
+        np.testing.assert_allclose(result.theta[:, 0], [35 / 48, 13 / 48], rtol=1e-12)
         np.testing.assert_allclose(model.bind(documents).counts(result.s), [[33, 11]], rtol=1e-12)
 
 
@@ -160,7 +160,7 @@ def test_sem_vr_keeps_the_number_of_tokens():
 
 
 def test_sem_vr_rests_where_em_does():
-    documents, topics, shares = corpus(), theta0().word_topic.T, np.full((120, 3), 1 / 3)
+    documents, topics, shares = corpus(), theta0().T, np.full((120, 3), 1 / 3)
     for _ in range(3000):
         by_topic, _ = documents.em_pass(shares, topics, ALPHA)
         topics = m_step(by_topic, BETA)
@@ -168,7 +168,7 @@ def test_sem_vr_rests_where_em_does():
     method = VarianceReducedEM(step_size=0.1, batch_size=10)
     start = (by_topic.T / documents.total_weight).ravel()
     _, result = follow(documents, method, s0=start, n_iter=36)
-    np.testing.assert_allclose(result.theta.word_topic.T, topics, atol=1e-4)
+    np.testing.assert_allclose(result.theta.T, topics, atol=1e-4)
 
 
 @pytest.mark.parametrize("kernels", ["auto", "reference"])
@@ -188,7 +188,7 @@ def test_a_run_in_two_parts_is_one_run(name, kernels):
         seed=None,
     )
     np.testing.assert_array_equal(whole.s, rest.s)
-    np.testing.assert_array_equal(whole.theta.word_topic, rest.theta.word_topic)
+    np.testing.assert_array_equal(whole.theta, rest.theta)
     assert (whole.passes, whole.rejected) == (rest.passes, rest.rejected)
 
 
@@ -245,8 +245,8 @@ def test_what_is_refused():
         follow(corpus(), FastIncrementalEM())
     with pytest.raises(TypeError, match="data must be documents"):
         swiftem.run(MODEL, np.zeros((4, 2)), OnlineEM(), n_iter=1)
-    with pytest.raises(ValueError, match=r"theta0 must be a DocumentTheta of shape \(40, 3\)"):
-        follow(corpus(), OnlineEM(), theta0=DocumentTheta(np.ones((3, 40))))
+    with pytest.raises(ValueError, match=r"theta0 must have shape \(40, 3\), got \(3, 40\)"):
+        follow(corpus(), OnlineEM(), theta0=np.ones((3, 40)))
 
 
 def test_the_objective_falls():

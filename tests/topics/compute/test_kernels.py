@@ -11,9 +11,9 @@ from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.kernels.vector import padded
 from swiftem.topics.compute import numpy as plain
 from swiftem.topics.compute import passes_kernels as compiled
-from swiftem.topics.compute.corpus import Documents, SmallDocuments, Spare
-from swiftem.topics.compute.corpus import table_of as table_of_words
-from swiftem.topics.compute.passes_kernels import ROOM, Entries
+from swiftem.topics.compute.corpus import Documents, SmallDocuments
+from swiftem.topics.compute.numpy import Entries
+from swiftem.topics.compute.passes_kernels import ROOM
 from swiftem.topics.documents import m_step
 
 
@@ -85,7 +85,7 @@ def case(request):
 
 
 def entries(X):
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+    return Entries(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, np.ones(X.shape[0]))
 
 
 def table_of(word_topic, dtype=np.float64):
@@ -120,7 +120,7 @@ def leave_one_out(X, documents, topics, alpha, weight, by_word=False, dtype=np.f
     results = []
     for given in (SmallDocuments(X, weight), Documents(X, weight, dtype)):
         found = documents.copy()
-        counts, value = given.leave_one_out_pass(found, topics, totals, alpha, beta)
+        counts, value = given.em_pass(found, topics, alpha, (totals, beta))
         results.append((found, counts.T, value))
     return results
 
@@ -237,7 +237,7 @@ def test_a_small_tolerance_is_met_in_float64(case):
 
 def test_probabilities_too_small_for_float32_are_zero_and_not_subnormal():
     X, documents, topics, _, weight = small_numbers()
-    table = table_of_words(topics.T, np.float32, Spare())
+    table = Documents(X)._table(topics.T, np.float32)
     assert (table[:5, 0] == 0.0).all()
     assert (table[5:, 0] > 0.0).all()
     found = documents.copy()
@@ -263,8 +263,8 @@ def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
     expected = np.einsum("dv,dvk->vk", X, without / without.sum(axis=2, keepdims=True))
     documents = Documents(sp.csr_array(X))
     shares = of_documents / of_documents.sum(axis=1, keepdims=True)
-    counts, _ = documents.leave_one_out_pass(
-        shares, (of_words / totals).T.copy(), totals, np.full(K, alpha), np.full((1, 1), beta)
+    counts, _ = documents.em_pass(
+        shares, (of_words / totals).T.copy(), np.full(K, alpha), (totals, np.full((1, 1), beta))
     )
     np.testing.assert_allclose(counts.T, expected, rtol=1e-9)
 
@@ -273,40 +273,16 @@ def test_leaving_one_out_is_cvb0_where_the_own_part_is_known():
 def test_folding_in_is_that_of_the_reference(case, max_iter, tol):
     X, documents, topics, alpha, _ = case
     word_topic = np.ascontiguousarray(topics.T)
-    expected, value, evaluations, _ = plain.fold(
-        plain.Entries.of(*entries(X)), word_topic, alpha, max_iter, tol, documents, leaps=True
-    )
+    counts = entries(X)
+    expected, p, evaluations = plain.fold(counts, word_topic, alpha, max_iter, tol, documents, leaps=True)
     found, log_likelihood = documents.copy(), np.empty(len(documents))
     table = table_of(word_topic)
-    counts = Entries(*entries(X)[:2], X.data[None], np.ones(len(found)))
     got = compiled.fold_in(
         counts, table, alpha, max_iter, tol, found, log_likelihood, table[:0], 0, len(found)
     )
     assert_close(found, expected)
-    assert_close(log_likelihood, value)
+    assert_close(log_likelihood, plain.log_likelihoods(counts, p))
     assert got == evaluations
-
-
-@pytest.mark.parametrize("words", [compiled.COPIED, compiled.COPIED + 1])
-def test_rows_of_words_are_copied_within_their_memory(words, monkeypatch):
-    """Compiled code checks no index: the row behind the memory must stay as it is."""
-    rng = np.random.default_rng(0)
-    table = table_of(rng.dirichlet(np.ones(words), size=2).T)
-    made = []
-
-    def guarded(rows, columns, dtype, *more):
-        made.append(padded(rows + 1, columns, dtype))
-        made[-1][rows] = -7.0
-        return made[-1][:rows]
-
-    monkeypatch.setattr(compiled, "padded", guarded)
-    found = np.full((1, 2), 0.5)
-    begin, word, count = entries(sp.csr_array(np.ones((1, words))))
-    counts = Entries(begin, word, count[None], np.ones(1))
-    compiled.fold_in(counts, table, np.full(2, 0.1), 3, 0.0, found, np.empty(1), table[:0], 0, 1)
-    (copied,) = (array for array in made if len(array) == compiled.COPIED + 1)
-    assert (copied[-1] == -7.0).all()
-    assert (copied[0] != 0.0).any() == (words <= compiled.COPIED)
 
 
 @pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (5, 1e-2)])
@@ -327,7 +303,7 @@ def test_nothing_is_subnormal(case):
     left = documents.copy()
     sums, _ = Documents(X, weight).em_pass(documents, topics, alpha)
     totals, beta = np.full(len(alpha), 10.0), np.zeros((1, 1))
-    left_sums, _ = Documents(X, weight).leave_one_out_pass(left, topics, totals, alpha, beta)
+    left_sums, _ = Documents(X, weight).em_pass(left, topics, alpha, (totals, beta))
     for values in (documents, sums, m_step(sums, np.zeros((1, 1))), left, left_sums):
         assert not ((values > 0) & (values < np.finfo(np.float64).tiny)).any()
         assert np.isfinite(values).all()
@@ -419,7 +395,7 @@ def test_an_interrupted_pass_leaves_no_thread_at_work(large):
 
     whole = Documents(X, weight)
     with pytest.raises(KeyboardInterrupt):
-        whole.em_pass(documents, topics, alpha, stop)
+        whole.em_pass(documents, topics, alpha, between=stop)
     kept = documents.copy()
     whole.fold_in(topics, alpha)
     np.testing.assert_array_equal(documents, kept)

@@ -58,7 +58,7 @@ def test_passes_that_leave_one_out(corpus, alpha, beta):
     assert_same(
         both(
             corpus,
-            lambda documents, shares: documents.leave_one_out_pass(shares, topics, totals, strength, beta),
+            lambda documents, shares: documents.em_pass(shares, topics, strength, (totals, beta)),
         )
     )
 

@@ -112,4 +112,4 @@ def test_with_steps_of_one_the_statistics_are_the_proxy(monkeypatch):
         TokensLoop, "iterate", lambda self, *given: lanes.append(self) or iterate(self, *given)
     )
     problem().run(methods.SpiderEM(step_size=1.0), n_iter=40, seed=0)
-    assert not lanes[-1].documents[:, 0].any()
+    assert not lanes[-1].tables.documents[:, 0].any()

@@ -139,7 +139,6 @@ def _tried(
     counts = by_word.T
     for _ in range(TRIED_FOR - 2):
         topics = m_step(counts, beta)
-        counts, value = documents.leave_one_out_pass(
-            shares, topics, totals_of(counts, beta), alpha, beta, between
-        )
+        left_out = (totals_of(counts, beta), beta)
+        counts, value = documents.em_pass(shares, topics, alpha, left_out, between)
     return value

@@ -248,10 +248,10 @@ class TopicFitting:
         Before there are counts, no token has added anything to them.
         """
         alpha = self.alpha if fit.alpha is None else fit.alpha
+        left_out = None
         if self.leave_one_out and fit.counts is not None:
-            totals = totals_of(fit.counts, self.beta)
-            return self.documents.leave_one_out_pass(doc_topic, fit.topics, totals, alpha, self.beta, between)
-        return self.documents.em_pass(doc_topic, fit.topics, alpha, between)
+            left_out = (totals_of(fit.counts, self.beta), self.beta)
+        return self.documents.em_pass(doc_topic, fit.topics, alpha, left_out, between)
 
     def contrasted(self, counts: Array) -> Array:
         """Return the counts (K, V) that the M-step of a pass is made of."""

@@ -67,7 +67,7 @@ class TopicLeaps:
             doc_topic = doc_topic / doc_topic.sum(axis=1, keepdims=True)
             topics = m_step(counts, fitting.beta)
         penalty = self._penalty(doc_topic, topics)
-        counts, value = fitting.documents.em_pass(doc_topic, topics, fitting.alpha, between)
+        counts, value = fitting.documents.em_pass(doc_topic, topics, fitting.alpha, None, between)
         total = fitting.documents.total
         s = np.concatenate([doc_topic.ravel(), counts.ravel()])
         is_calm = abs(last + value / total) < fitting.tol

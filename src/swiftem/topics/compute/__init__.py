@@ -19,23 +19,12 @@ def _no_compiled_tokens(model: Any, source: Source, placement: Placement) -> str
     return None if is_readable(source) else "the counts are not those of tokens in memory"
 
 
-def _no_compiled_documents(model: Any, source: Source, placement: Placement) -> str | None:
-    return "plain NumPy is asked for" if placement.form == "reference" else None
-
-
 def _no_units(model: Any, source: Source, placement: Placement) -> str | None:
     return None if isinstance(source, UnitSamples) else "documents are in this process"
-
-
-def _not_plain(model: Any, source: Source, placement: Placement) -> str | None:
-    return None
 
 
 TOKENS = (Technology("compiled passes", _no_compiled_tokens, "swiftem.topics.compute.tokens:TokensCompute"),)
 DOCUMENTS = (
     Technology("units", _no_units, "swiftem.topics.compute.units:UnitDocumentsCompute"),
-    Technology(
-        "compiled passes", _no_compiled_documents, "swiftem.topics.compute.documents:DocumentsCompute"
-    ),
-    Technology("NumPy", _not_plain, "swiftem.topics.compute.documents:PlainDocumentsCompute"),
+    Technology("documents", lambda *_: None, "swiftem.topics.compute.documents:DocumentsCompute"),
 )

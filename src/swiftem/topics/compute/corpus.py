@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from copy import copy
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
@@ -17,13 +17,12 @@ from swiftem.core.types import Array, Index
 from swiftem.data.weights import extent_of
 from swiftem.kernels.threads import in_order
 from swiftem.topics.compute import numpy
+from swiftem.topics.compute.numpy import Entries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from swiftem.topics.compute.passes_kernels import Entries
-
-__all__ = ["Corpus", "Documents", "Rows", "SmallDocuments", "Spare", "table_of"]
+__all__ = ["Corpus", "Documents", "LeftOut", "SmallDocuments", "nothing"]
 
 PIECES = 8
 LEAST_ENTRIES = 20_000
@@ -92,14 +91,16 @@ class Corpus(Source):
     dtype: type = np.float64
     doc_topic: Array | None = None
     allocate: Callable[[tuple[int, int]], Array] = staticmethod(np.empty)  # type: ignore[assignment]
-    _spare: Spare
+    most_spare: ClassVar[int] = 10
+    """Padded arrays for tables and sums that later passes use again: new memory pages cost more than sums."""
+    _spare: list[Array]
 
     @abstractmethod
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, indices ascending, in memory, with all words."""
 
     @abstractmethod
-    def _portions(self) -> Iterator[tuple[slice, Documents]]:
+    def portions(self) -> Iterator[tuple[slice, Documents]]:
         """Yield all documents in order, with their places among them."""
 
     @abstractmethod
@@ -108,13 +109,18 @@ class Corpus(Source):
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all documents in order, at most ``rows`` at a time."""
-        for part, block in self._portions():
+        for part, block in self.portions():
             for start in range(0, block.n, rows):
                 batch = block.take(np.arange(start, min(start + rows, block.n)))
                 yield batch._replace(index=batch.index + part.start)
 
     def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Between = nothing
+        self,
+        doc_topic: Array,
+        topics: Array,
+        alpha: Array,
+        left_out: LeftOut | None = None,
+        between: Between = nothing,
     ) -> tuple[Array, float]:
         """One E-step of all documents, and the M-step of their topics in place.
 
@@ -126,6 +132,11 @@ class Corpus(Source):
             Words of the topics.
         alpha : ndarray, shape (K,)
             Added to the documents' counts of topics.
+        left_out : tuple, optional
+            To leave each token out of the counts that explain it: the sums of counts and β over each topic's
+            words (K,), and β, of shape (1, 1), (1, V) or (K, V).
+        between : callable
+            Called between the pieces of the pass.
 
         Returns
         -------
@@ -134,45 +145,20 @@ class Corpus(Source):
         log_likelihood : float
             Of all tokens, weighted, before the M-step.
         """
-        return self._em_pass(doc_topic, topics, alpha, None, between)
-
-    def leave_one_out_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        totals: Array,
-        alpha: Array,
-        beta: Array,
-        between: Between = nothing,
-    ) -> tuple[Array, float]:
-        """As :meth:`em_pass`, but each token is left out of the counts that explain it.
-
-        Parameters
-        ----------
-        totals : ndarray, shape (K,)
-            Sums of counts and β over each topic's words.
-        beta : ndarray, shape (1, 1), (1, V) or (K, V)
-            Added to the topics' counts of words.
-        """
-        return self._em_pass(doc_topic, topics, alpha, (totals, beta), between)
-
-    def _em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
-    ) -> tuple[Array, float]:
         from swiftem.topics.compute.passes_kernels import pass_over
 
-        table, factor, floor = table_of(topics.T, self.dtype, self._spare), topics.T, topics[:0]
+        table, factor, floor = self._table(topics.T, self.dtype), topics.T, topics[:0]
         if left_out is not None:
             totals, beta = left_out
             least = numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
-            floor, factor = table_of(least, self.dtype, self._spare), topics.T[:0]
+            floor, factor = self._table(least, self.dtype), topics.T[:0]
 
         def work(block: Documents, places: Array) -> Work:
             without = None if left_out is None else (block.shares_of_a_token(alpha), left_out[0], floor)
             return partial(pass_over, block.entries, places, table, alpha, without)
 
         by_word, value = self._over(work, doc_topic, np.ascontiguousarray(factor), between)
-        self._spare.keep(table)
+        self._keep(table)
         return by_word.T, value
 
     def sums(
@@ -206,7 +192,7 @@ class Corpus(Source):
         """
         from swiftem.topics.compute.passes_kernels import fold_in
 
-        table, none = table_of(word_topic, self.dtype, self._spare), np.empty(0)
+        table, none = self._table(word_topic, self.dtype), np.empty(0)
         by_word, evaluations = self._over(
             lambda block, places: partial(fold_in, block.entries, table, alpha, max_iter, tol, places, none),
             doc_topic,
@@ -214,7 +200,7 @@ class Corpus(Source):
             between,
             INNER,
         )
-        self._spare.keep(table)
+        self._keep(table)
         return by_word, int(evaluations)
 
     def fold_in(
@@ -229,13 +215,37 @@ class Corpus(Source):
 
         doc_topic = np.full((self.n, len(topics)), 1.0 / len(topics))
         log_likelihood = np.empty(self.n if likelihood else 0)
-        table = table_of(topics.T, self.dtype if tol >= LEAST_CHANGE else np.float64, self._spare)
-        for rows, block in self._portions():
+        table = self._table(topics.T, self.dtype if tol >= LEAST_CHANGE else np.float64)
+        for rows, block in self.portions():
             given = (block.entries, table, alpha, max_iter, tol, doc_topic[rows], log_likelihood[rows])
             pieces = block.pieces(64, LEAST_ENTRIES // 8)
             for _ in in_order(fold_in, [(*given, table[:0], *piece) for piece in pieces]):
                 pass
         return doc_topic, log_likelihood
+
+    def _rows(self, rows: int, columns: int, dtype: type) -> Array:
+        """Return an array of (rows, columns), rounded up to cache lines, with any numbers in it."""
+        from swiftem.kernels.vector import padded, width
+
+        for place, array in enumerate(self._spare):
+            if array.shape == (rows, width(columns, dtype)) and array.dtype == dtype:
+                return self._spare.pop(place)
+        fresh: Array = padded(rows, columns, dtype)
+        return fresh
+
+    def _keep(self, array: Array) -> None:
+        """Take back an array that is no longer needed."""
+        self._spare = [array, *self._spare][: self.most_spare]
+
+    def _table(self, word_topic: Array, dtype: type) -> Array:
+        """Return words of topics (V, K) for compiled loops: padded, in their precision."""
+        from swiftem.topics.compute.passes_kernels import write_table
+
+        values = np.ascontiguousarray(word_topic)
+        table = self._rows(len(values), values.shape[1], dtype)
+        least = LEAST_SINGLE if dtype is np.float32 else 0.0
+        _by_words(partial(write_table, values, least, table), len(values), values.size)
+        return table
 
     def _over(
         self,
@@ -266,12 +276,12 @@ class Corpus(Source):
         by_word, none = np.empty((n_words, n_topics)), np.empty((0, n_topics))
         parts, used, entries, is_emptied, value = by_word[:0], 0, 0, False, 0.0
         count, least = self._parts(n_topics, rounds)
-        for rows, block in self._portions():
+        for rows, block in self.portions():
             work = work_of(block, doc_topic[rows])
             pieces = block.pieces(max(count, -(-block.n_entries // MOST_ENTRIES)), least)
             if not len(parts):
                 size = min(PIECES, max(count, len(pieces)))
-                parts = self._spare.rows(size * n_words, n_topics, self.dtype)
+                parts = self._rows(size * n_words, n_topics, self.dtype)
             for begin in range(0, len(pieces), size):
                 group = pieces[begin : begin + size]
                 longest = max(int(block.begin[last] - block.begin[first]) for first, last in group)
@@ -288,17 +298,8 @@ class Corpus(Source):
                 used, entries = max(used, len(group)), entries + longest
             release(doc_topic[rows])
         empty(factor)
-        self._spare.keep(parts)
+        self._keep(parts)
         return by_word, value
-
-
-class Rows(NamedTuple):
-    """The arrays of a CSR array; constructing a real one takes as long as a batch."""
-
-    indptr: Index
-    indices: NDArray[np.int32]
-    data: Array
-    shape: tuple[int, int]
 
 
 class Documents(Corpus):
@@ -332,17 +333,19 @@ class Documents(Corpus):
     words: Index = np.empty(0, dtype=np.intp)
 
     def __init__(self, X: Any, weight: Array | None = None, dtype: type = np.float64) -> None:
-        self.n, self.n_words = X.shape
         self.dtype = dtype
-        self.begin = X.indptr.astype(np.int64, copy=False)
-        self.word: NDArray[np.int32] = X.indices.astype(np.int32, copy=False)
-        self.count = X.data.astype(np.float64, copy=False)
-        self.weight = np.ones(self.n) if weight is None else np.asarray(weight, dtype=np.float64)
+        weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+        begin, word = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+        self._read(Entries(begin, word, X.data.astype(np.float64, copy=False), weight), X.shape[1])
+
+    def _read(self, entries: Entries, n_words: int) -> None:
+        self.entries, self.n, self.n_words = entries, len(entries.weight), n_words
+        self.begin, self.word, self.count, self.weight = entries
         sums = np.add.reduceat(np.append(self.count, 0.0), np.minimum(self.begin[:-1], len(self.count)))
         self.length = np.where(np.diff(self.begin) > 0, sums, 0.0)
         self.total, self.total_weight = float((self.weight * self.length).sum()), float(self.weight.sum())
         self.n_entries, self.layout = len(self.count), Layout(np.array([0, self.n]), 1, True)
-        self._spare = Spare()
+        self._spare = []
 
     def fingerprint(self) -> str:
         """Return a text that changes if counts, weights or the number of words change."""
@@ -363,22 +366,22 @@ class Documents(Corpus):
 
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
-        return self._of(self.matrix()[numbers], self.weight[numbers])
+        return self._with(self.entries.chosen(numbers), self.n_words)
 
-    def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
-        """Return other documents, with E-steps of the same kind."""
-        return Documents(X, weight, self.dtype)
+    def _with(self, entries: Entries, n_words: int) -> Self:
+        """Return documents of the same kind."""
+        made = copy(self)
+        made._read(entries, n_words)
+        return made
 
     def take(self, index: Index) -> Batch:
         """Return the documents with these indices, as :class:`Documents` restricted to their words."""
-        begin, entries = numpy.select(self.begin, index)
-        word, is_there = self.word[entries], np.zeros(self.n_words, dtype=bool)
-        is_there[word] = True
+        entries, is_there = self.entries.chosen(index), np.zeros(self.n_words, dtype=bool)
+        is_there[entries.word] = True
         words = np.flatnonzero(is_there)
         number = np.empty(self.n_words, dtype=np.int32)
         number[words] = np.arange(len(words))
-        rows = Rows(begin, number[word], self.count[entries], (len(index), len(words)))
-        taken = self._of(rows, self.weight[index])
+        taken = self._with(entries._replace(word=number[entries.word]), len(words))
         taken.words = words
         return Batch(taken, taken.weight, index)  # type: ignore[arg-type]
 
@@ -391,7 +394,8 @@ class Documents(Corpus):
         unique = np.unique(bounds)
         return list(zip(unique[:-1].tolist(), unique[1:].tolist(), strict=True))
 
-    def _portions(self) -> Iterator[tuple[slice, Documents]]:
+    def portions(self) -> Iterator[tuple[slice, Documents]]:
+        """Yield all documents, as one portion."""
         yield slice(0, self.n), self
 
     def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
@@ -408,13 +412,6 @@ class Documents(Corpus):
         shares: Array = np.divide(1.0, tokens, out=np.zeros_like(tokens), where=tokens > 0.0)
         return shares
 
-    @property
-    def entries(self) -> Entries:
-        """The entries, for compiled loops."""
-        from swiftem.topics.compute.passes_kernels import Entries
-
-        return Entries(self.begin, self.word, self.count[None, :], self.weight)
-
 
 class SmallDocuments(Documents):
     """As :class:`Documents`, in NumPy and float64: nothing is compiled.
@@ -428,26 +425,21 @@ class SmallDocuments(Documents):
     array([0, 1])
     """
 
-    @cached_property
-    def _by_row(self) -> numpy.Entries:
-        """The entries, with the document of each."""
-        return numpy.Entries.of(self.begin, self.word, self.count)
-
-    def _of(self, X: Rows | csr_array, weight: Array) -> Documents:
-        return SmallDocuments(X, weight)
-
-    def _em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
+    def em_pass(
+        self,
+        doc_topic: Array,
+        topics: Array,
+        alpha: Array,
+        left_out: LeftOut | None = None,
+        between: Between = nothing,
     ) -> tuple[Array, float]:
+        """See :meth:`Corpus.em_pass`."""
         between()
-        given = self._by_row, self.weight, doc_topic, np.ascontiguousarray(topics.T), alpha
-        if left_out is None:
-            doc_topic[:], by_word, value = numpy.pass_over(*given)
-        else:
+        words, without = np.ascontiguousarray(topics.T), None
+        if left_out is not None:
             totals, beta = left_out
-            least = numpy.by_rows(beta, len(alpha))
-            own = self.shares_of_a_token(alpha)
-            doc_topic[:], by_word, value = numpy.leave_one_out_pass(*given, own, totals, least)
+            without = (self.shares_of_a_token(alpha), totals, numpy.by_rows(beta, len(alpha)))
+        doc_topic[:], by_word, value = numpy.pass_over(self.entries, doc_topic, words, alpha, without)
         return by_word.T, value
 
     def fold_in(
@@ -455,8 +447,8 @@ class SmallDocuments(Documents):
     ) -> tuple[Array, Array]:
         """See :meth:`Corpus.fold_in`."""
         start, words = np.full((self.n, len(topics)), 1.0 / len(topics)), np.ascontiguousarray(topics.T)
-        found = numpy.fold(self._by_row, words, alpha, max_iter, tol, start, leaps=True)
-        return found.doc_topic, found.log_likelihood
+        doc_topic, p, _ = numpy.fold(self.entries, words, alpha, max_iter, tol, start, leaps=True)
+        return doc_topic, numpy.log_likelihoods(self.entries, p)
 
     def sums(
         self,
@@ -469,42 +461,9 @@ class SmallDocuments(Documents):
     ) -> tuple[Array, int]:
         """See :meth:`Corpus.sums`."""
         between()
-        found = numpy.fold(self._by_row, word_topic, alpha, max_iter, tol, doc_topic)
-        doc_topic[:] = found.doc_topic
-        return found.by_word(self._by_row, word_topic, self.weight), found.evaluations
-
-
-class Spare:
-    """Padded arrays for tables and sums, reused in the next pass: new memory pages cost more than sums."""
-
-    def __init__(self, most: int = 10) -> None:
-        self._arrays: list[Array] = []
-        self._most = most
-
-    def rows(self, rows: int, columns: int, dtype: type) -> Array:
-        """Return an array of (rows, columns), rounded up to cache lines, with any numbers in it."""
-        from swiftem.kernels.vector import padded, width
-
-        for place, array in enumerate(self._arrays):
-            if array.shape == (rows, width(columns, dtype)) and array.dtype == dtype:
-                return self._arrays.pop(place)
-        fresh: Array = padded(rows, columns, dtype)
-        return fresh
-
-    def keep(self, array: Array) -> None:
-        """Take back an array that is no longer needed; of earlier shapes, few are kept."""
-        self._arrays = [array, *self._arrays][: self._most]
-
-
-def table_of(word_topic: Array, dtype: type, spare: Spare) -> Array:
-    """Return words of topics (V, K) for compiled loops: padded, in their precision."""
-    from swiftem.topics.compute.passes_kernels import write_table
-
-    values = np.ascontiguousarray(word_topic)
-    table = spare.rows(len(values), values.shape[1], dtype)
-    least = LEAST_SINGLE if dtype is np.float32 else 0.0
-    _by_words(partial(write_table, values, least, table), len(values), values.size)
-    return table
+        found, p, evaluations = numpy.fold(self.entries, word_topic, alpha, max_iter, tol, doc_topic)
+        doc_topic[:] = found
+        return numpy.counts_of_words(self.entries, p, found, word_topic), evaluations
 
 
 def _by_words(work: Callable[[int, int], None], n_words: int, numbers: int) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 from swiftem.topics.compute import numpy
-from swiftem.topics.compute.corpus import LEAST_CHANGE, Between, Documents, LeftOut
+from swiftem.topics.compute.corpus import LEAST_CHANGE, Between, Documents, LeftOut, nothing
+from swiftem.topics.compute.numpy import Entries
 
 if TYPE_CHECKING:
     from swiftem.topics.compute.torch import TorchPasses
@@ -50,15 +51,12 @@ class DeviceDocuments(Documents):
         device: str,
         limit: int | None = None,
     ) -> None:
-        super().__init__(X, weight, dtype)
         self.device, self.limit = device, limit
-        self._passes: dict[type, TorchPasses] = {}
+        super().__init__(X, weight, dtype)
 
-    def some(self, numbers: Index) -> Documents:
-        """Return some of the documents, with all words."""
-        return DeviceDocuments(
-            self.matrix()[numbers], self.weight[numbers], self.dtype, device=self.device, limit=self.limit
-        )
+    def _read(self, entries: Entries, n_words: int) -> None:
+        super()._read(entries, n_words)
+        self._passes: dict[type, TorchPasses] = {}
 
     def passes(self, alpha: Array, dtype: type | None = None) -> TorchPasses:
         """Return the passes over the documents, which are copied to the device once."""
@@ -74,18 +72,24 @@ class DeviceDocuments(Documents):
         self._passes[dtype] = found
         return found
 
-    def _em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut | None, between: Between
+    def em_pass(
+        self,
+        doc_topic: Array,
+        topics: Array,
+        alpha: Array,
+        left_out: LeftOut | None = None,
+        between: Between = nothing,
     ) -> tuple[Array, float]:
+        """See :meth:`Corpus.em_pass`."""
         from swiftem.topics.compute.torch import left_out_of
 
         between()
-        passes, without = self.passes(alpha), None
+        passes = self.passes(alpha)
+        without = None
         if left_out is not None:
             totals, beta = left_out
-            without = left_out_of(
-                passes.on_device(totals), passes.on_device(numpy.by_rows(beta, len(totals)))
-            )
+            least = numpy.by_rows(beta, len(alpha))
+            without = left_out_of(passes.on_device(totals), passes.on_device(least))
         found = passes.em(passes.shares(doc_topic), passes.on_device(topics.T), without)
         doc_topic[:] = passes.array(found.doc_topic)
         return found.by_word.cpu().numpy().T, float(found.log_likelihood)
@@ -93,7 +97,7 @@ class DeviceDocuments(Documents):
     def fold_in(
         self, topics: Array, alpha: Array, *, max_iter: int = 100, tol: float = 1e-3, likelihood: bool = True
     ) -> tuple[Array, Array]:
-        """As :meth:`Documents.fold_in`."""
+        """See :meth:`Corpus.fold_in`."""
         passes = self.passes(alpha, self.dtype if tol >= LEAST_CHANGE else np.float64)
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
         doc_topic, log_likelihood = passes.fold(passes.on_device(topics.T), start, max_iter, tol)

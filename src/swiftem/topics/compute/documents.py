@@ -1,8 +1,8 @@
 r"""sem and sem-vr by documents: E-steps that continue from earlier ones, and steps that cost O(batch).
 
-The equations are in ``topics/documents.py``. :class:`PlainDocumentsCompute` is their plain form, for every
-method and iteration by iteration. The lane does the same from the update that a method declares, in compiled
-code. It stores s as centre + scale·u, so that an iteration costs O(words of the batch · K), whatever V is:
+The equations are in ``topics/documents.py``. :class:`DocumentsCompute` has their E-steps, for every method.
+:class:`DocumentsLoop` does the iterations of a method that declares its update. It stores s as centre +
+scale·u, so that an iteration costs O(words of the batch · K), whatever V is:
 
 - the sE-step :math:`s \leftarrow s + \gamma (S - s)`, where :math:`S = C + \Delta`, is
   :math:`d \leftarrow (1 - \gamma) d + \gamma \Delta` for the deviation d = s − C = scale·u;
@@ -17,26 +17,22 @@ from typing import NamedTuple
 import numpy as np
 
 from swiftem.core.algorithm import Algorithm1, Current, Loop, Task
-from swiftem.core.compute import BLOCK, Compute, Placement
+from swiftem.core.compute import Compute, Placement
 from swiftem.core.method import Update, declared
 from swiftem.core.schedules import check_step
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta
 from swiftem.topics.compute.corpus import Corpus, Documents
-from swiftem.topics.documents import FEW, FLUSH, BoundDocuments, DocumentTheta, word_topic
+from swiftem.topics.documents import FEW, FLUSH, ROUNDS, TOLERANCE, BoundDocuments, word_topic
 
-__all__ = ["DocumentSnapshot", "DocumentsCompute", "DocumentsLoop", "PlainDocumentsCompute", "RunningCounts"]
+__all__ = ["DocumentSnapshot", "DocumentsCompute", "DocumentsLoop", "RunningCounts"]
 
 LEAST_SCALE = 1e-80
+UPDATES = (Update(), Update(reference="anchor"))
+"""Updates of :class:`DocumentsLoop`: sem and sem-vr."""
 
-
-class Running(NamedTuple):
-    """Counts = centre + scale·u, both (V, K); a centre of no rows is zero. ``total`` (K,) is scale·Σ_v u."""
-
-    u: Array
-    scale: float
-    centre: Array
-    total: Array
+Running = tuple[Array, float, Array, Array]
+"""u (V, K), scale, centre (V, K) or (0, K), and the total scale·Σ_v u (K,) of :class:`RunningCounts`."""
 
 
 class DocumentSnapshot(NamedTuple):
@@ -57,7 +53,7 @@ class DocumentSnapshot(NamedTuple):
     running: Running | None
 
 
-class PlainDocumentsCompute(Compute):
+class DocumentsCompute(Compute):
     r"""E-steps of documents, with a place for each document.
 
     A document's E-step begins where its last one ended, until there is a full pass. The results of a full
@@ -94,31 +90,36 @@ class PlainDocumentsCompute(Compute):
 
     def rows(self, batch: Batch, theta: Theta) -> Array:
         """Return the expected counts of the batch's entries, (m, K)."""
-        found, rows = self._model.fold(batch, theta, self.places(batch.index))
-        self.leave(batch.index, found.doc_topic)
-        self.evaluations += found.evaluations
+        rows, places, _, evaluations = self._model.fold(batch, theta, self.places(batch.index))
+        self.leave(batch.index, places)
+        self.evaluations += evaluations
         return rows
+
+    def of_batch(self, batch: Documents, numbers: Index, word_topic: Array) -> Array:
+        """Return the sums (U, K) over the documents of a batch for its U words, whose θ is ``word_topic``."""
+        places = self.places(numbers)
+        sums, evaluations = batch.sums(places, word_topic, self._model.model.alpha, ROUNDS, TOLERANCE)
+        self.leave(numbers, places)
+        self.evaluations += evaluations
+        return sums
 
     def full(self, theta: Theta) -> Array:
         """Return the mean statistics of all documents, from their current places."""
         before = self._end
         after = self._source.allocate(before.shape) if self._begin is None else self._begin
         after[:] = before
-        s, evaluations = self.sums(theta, after)
+        alpha, between = self._model.model.alpha, self._between_blocks
+        counts, evaluations = self._source.sums(after, theta, alpha, ROUNDS, TOLERANCE, between)
         self._begin, self._source.doc_topic = before, after
         self.evaluations += evaluations
-        return s
+        return counts.ravel() / self._source.total_weight
 
-    def sums(self, theta: DocumentTheta, places: Array) -> tuple[Array, int]:
-        """Return mean statistics (V·K,) and evaluations of all documents; ``places`` (D, K) are replaced."""
-        s, evaluations = np.zeros(theta.word_topic.size), 0
-        for batch in self._source.blocks(BLOCK):
-            self._between_blocks()
-            found, rows = self._model.fold(batch, theta, places[batch.index])
-            places[batch.index] = found.doc_topic
-            s += self._statistics(batch, rows, batch.weight / self._source.total_weight)
-            evaluations += found.evaluations
-        return s, evaluations
+    def loop(self, task: Task) -> Loop:
+        """Return iterations whose cost is that of their batch, for sem and sem-vr."""
+        update = declared(task.method)
+        if update is None or update not in UPDATES or self.placement.form == "reference":
+            return Algorithm1(task)
+        return DocumentsLoop(task, update)
 
     def remember(self, theta: Theta) -> tuple[Array, Array]:
         """Raise ValueError: a memory would have K numbers for each entry."""
@@ -137,32 +138,6 @@ class PlainDocumentsCompute(Compute):
             if snapshot.begin.shape == end.shape:
                 self._begin = self._source.allocate(end.shape)
                 self._begin[:] = snapshot.begin
-
-
-class DocumentsCompute(PlainDocumentsCompute):
-    """The same, by compiled loops in threads."""
-
-    def loop(self, task: Task) -> Loop:
-        """Return iterations whose cost is that of their batch, for sem and sem-vr."""
-        update = declared(task.method)
-        does = (Update(), Update(reference="anchor"))
-        return DocumentsLoop(task, update) if update in does and update is not None else Algorithm1(task)
-
-    def sums(self, theta: DocumentTheta, places: Array) -> tuple[Array, int]:
-        """Return mean statistics (V·K,) and evaluations of all documents; ``places`` (D, K) are replaced."""
-        model, source = self._model.model, self._source
-        counts, evaluations = source.sums(
-            places, theta.word_topic, model.alpha, model.rounds, model.tolerance, self._between_blocks
-        )
-        return counts.ravel() / source.total_weight, evaluations
-
-    def of_batch(self, batch: Documents, numbers: Index, word_topic: Array) -> Array:
-        """Return the sums (U, K) over the documents of a batch for its U words, whose θ is ``word_topic``."""
-        model, places = self._model.model, self.places(numbers)
-        sums, evaluations = batch.sums(places, word_topic, model.alpha, model.rounds, model.tolerance)
-        self.leave(numbers, places)
-        self.evaluations += evaluations
-        return sums
 
 
 class RunningCounts:
@@ -253,12 +228,12 @@ class RunningCounts:
 
     def snapshot(self) -> Running:
         """Return the internal form of the counts: :meth:`restore` continues with the same bits."""
-        return Running(self._u, self._scale, self._centre, self._total)
+        return self._u, self._scale, self._centre, self._total
 
     def restore(self, snapshot: Running) -> None:
         """Restore a snapshot, which is not changed."""
-        self._u, self._scale, self._centre = np.array(snapshot.u, order="C"), snapshot.scale, snapshot.centre
-        self._centre_total, self._total = self._centre.sum(axis=0), snapshot.total
+        u, self._scale, self._centre, self._total = snapshot
+        self._u, self._centre_total = np.array(u, order="C"), self._centre.sum(axis=0)
 
 
 class DocumentsLoop:
@@ -281,7 +256,7 @@ class DocumentsLoop:
         """Stochastic EM, iterations ``now.k`` to ``stop`` − 1."""
         task, method, n = self.task, self.task.method, self.source.n
         if now.s is not self._stored:
-            self.running, self._stored, self._given = self._fresh(now), now.s, now.theta.word_topic
+            self.running, self._stored, self._given = self._fresh(now), now.s, now.theta
         scale = n / (self.source.total_weight * method.batch_size)
         try:
             while now.k < stop:
@@ -295,7 +270,7 @@ class DocumentsLoop:
                 at = self.running.topics_at(words) if self._given is None else self._given[words]
                 change = self.compute.of_batch(batch, numbers, at)
                 if self.update.reference == "anchor":
-                    change -= self.compute.of_batch(batch, numbers, now.state.anchor.word_topic[words])
+                    change -= self.compute.of_batch(batch, numbers, now.state.anchor[words])
                 change *= scale
                 if self.running.step(words, change, gamma):
                     self._given, self._changed = None, True
@@ -332,12 +307,11 @@ class DocumentsLoop:
     def restore(self, snapshot: object, now: Current) -> None:
         """Restore a snapshot of this loop, if it belongs to ``now``."""
         self.compute.restore(snapshot)
-        running = self._fresh(now)
-        held, fresh = getattr(snapshot, "running", None), running.snapshot()
-        if held is not None and [np.shape(a) for a in held] == [np.shape(a) for a in fresh]:
+        running, held = self._fresh(now), getattr(snapshot, "running", None)
+        fresh = running.snapshot()
+        if held is not None and [np.shape(part) for part in held] == [np.shape(part) for part in fresh]:
             running.restore(held)
-            same_centre = np.array_equal(held.centre, fresh.centre)
-            if same_centre and np.array_equal(running.counts().ravel(), now.s):
-                self.running, self._stored, self._given = running, now.s, now.theta.word_topic
+            if np.array_equal(held[2], fresh[2]) and np.array_equal(running.counts().ravel(), now.s):
+                self.running, self._stored, self._given = running, now.s, now.theta
                 if now.is_m_step and now.k > now.rejected:
                     self._given = None

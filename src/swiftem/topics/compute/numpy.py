@@ -12,26 +12,25 @@ b·(Rᵀ a): two sparse products, after one product by entries. The document's M
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 __all__ = [
-    "LEAST_LEAP",
-    "LONGEST_LEAP",
-    "SMALLEST",
-    "TINY",
     "Entries",
-    "Folded",
     "by_rows",
+    "counts_of_words",
     "fold",
-    "leave_one_out_pass",
+    "log_likelihoods",
     "pass_over",
     "posterior",
-    "select",
+    "responsibilities",
     "statistics",
 ]
 
@@ -110,67 +109,86 @@ class Entries(NamedTuple):
 
     Attributes
     ----------
-    begin : ndarray of int, shape (D + 1,)
-        Where documents begin.
-    row, word : ndarray of int, shape (m,)
-        Document and word of each.
+    begin : ndarray of int64, shape (D + 1,)
+        Entries of document d are begin[d] to begin[d + 1] − 1.
+    word : ndarray of int32, shape (m,)
+        Their words.
     count : ndarray, shape (m,)
-        How often it is there.
+        How often they occur.
+    weight : ndarray, shape (D,)
+        Weights of documents, factors of their parts of sums.
     """
 
     begin: Index
-    row: Index
-    word: NDArray[Any]
+    word: NDArray[np.int32]
     count: Array  # type: ignore[assignment]  # hides tuple.count
+    weight: Array
 
-    @classmethod
-    def of(cls, begin: Index, word: NDArray[Any], count: Array) -> Entries:
-        """Return the entries of a CSR matrix."""
-        return cls(begin, np.repeat(np.arange(len(begin) - 1), np.diff(begin)), word, count)
+    @property
+    def row(self) -> Index:
+        """Document of each entry, shape (m,)."""
+        return np.repeat(np.arange(len(self.weight)), np.diff(self.begin))
 
-    def matrix(self, values: Array, n_words: int) -> Any:
-        """Return a sparse matrix (D, V) with these values."""
+    def matrix(self, values: Array, n_words: int) -> csr_array:
+        """Return a sparse matrix (D, V) with these values (m,)."""
         from scipy.sparse import csr_array
 
-        return csr_array((values, self.word, self.begin), shape=(len(self.begin) - 1, n_words))
+        return csr_array((values, self.word, self.begin), shape=(len(self.weight), n_words))
 
-    def by_document(self, values: Array) -> Array:
-        """Return the sums of ``values`` (m,) or (m, K) over each document's entries."""
-        from scipy.sparse import csr_array
-
-        places, shape = np.arange(len(self.row)), (len(self.begin) - 1, len(self.row))
-        return np.asarray(csr_array((np.ones(len(places)), places, self.begin), shape=shape) @ values)
-
-
-def select(begin: Index, index: Index) -> tuple[Index, Index]:
-    """Return where some documents begin if they are copied, and which entries are theirs."""
-    sizes = begin[index + 1] - begin[index]
-    copied = np.concatenate([[0], np.cumsum(sizes)])
-    return copied, np.arange(copied[-1]) + np.repeat(begin[index] - copied[:-1], sizes)
+    def chosen(self, index: Index) -> Entries:
+        """Return a copy of the entries of some documents."""
+        sizes = self.begin[index + 1] - self.begin[index]
+        begin = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(begin[-1]) + np.repeat(self.begin[index] - begin[:-1], sizes)
+        return Entries(begin, self.word[places], self.count[places], self.weight[index])
 
 
-def _probabilities(entries: Entries, a: Array, b: Array) -> Array:
-    """Return p (m,); a (D, K) are the documents' topics, b (V, K) the words'."""
-    found: Array = np.maximum(np.einsum("ek,ek->e", a[entries.row], b[entries.word]), SMALLEST)
-    return found
+def _sums(index: NDArray[np.integer], values: Array, size: int) -> Array:
+    """Return the sums of ``values`` (m,) or (m, K) by their index (m,)."""
+    from scipy.sparse import csr_array
+
+    places = np.arange(len(index) + 1)
+    return np.asarray(csr_array((np.ones(len(index)), index, places), shape=(len(index), size)).T @ values)
+
+
+def _probabilities(a: Array, b: Array) -> Array:
+    """Return p (m,) of entries; a (m, K) are their documents' topics, b (m, K) their words'."""
+    p: Array = np.maximum(np.einsum("ek,ek->e", a, b), SMALLEST)
+    return p
 
 
 def _m_step(counts: Array, alpha: Array) -> Array:
     """Return topics of documents (D, K) from their counts; uniform if there are no counts."""
     counts = counts + alpha
     total = counts.sum(axis=1, keepdims=True)
-    found: Array = np.divide(counts, total, out=np.full_like(counts, 1.0 / len(alpha)), where=total > 0.0)
-    found[found <= TINY] = 0.0
-    return found
+    topics: Array = np.divide(counts, total, out=np.full_like(counts, 1.0 / len(alpha)), where=total > 0.0)
+    topics[topics <= TINY] = 0.0
+    return topics
 
 
-def _log_likelihood(entries: Entries, weight: Array, p: Array) -> float:
-    """Return Σ w n log p; the last bit of a product by BLAS would depend on its threads."""
-    return float((weight[entries.row] * (entries.count * np.log(p))).sum())
+def responsibilities(entries: Entries, p: Array, doc_topic: Array, word_topic: Array) -> Array:
+    """Return n·r_k of the entries, shape (m, K)."""
+    rows: Array = (entries.count / p)[:, None] * doc_topic[entries.row] * word_topic[entries.word]
+    return rows
+
+
+def counts_of_words(entries: Entries, p: Array, doc_topic: Array, word_topic: Array) -> Array:
+    """Return Σ n·r_k of the words, weighted, shape (V, K)."""
+    ratio = entries.matrix(entries.count / p, len(word_topic))
+    return np.asarray(word_topic * (ratio.T @ (doc_topic * entries.weight[:, None])))
+
+
+def log_likelihoods(entries: Entries, p: Array) -> Array:
+    """Return Σ n log p of the documents, shape (D,)."""
+    return _sums(entries.row, entries.count * np.log(p), len(entries.weight))
 
 
 def pass_over(
-    entries: Entries, weight: Array, doc_topic: Array, word_topic: Array, alpha: Array
+    entries: Entries,
+    doc_topic: Array,
+    word_topic: Array,
+    alpha: Array,
+    left_out: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array, Array, float]:
     """One iteration of EM, without the topics' M-step.
 
@@ -178,14 +196,15 @@ def pass_over(
     ----------
     entries : Entries
         The counts.
-    weight : ndarray, shape (D,)
-        Weights of the documents.
     doc_topic : ndarray, shape (D, K)
         Topics of documents.
     word_topic : ndarray, shape (V, K)
         Words of topics.
     alpha : ndarray, shape (K,)
         Added to documents' counts of topics.
+    left_out : tuple, optional
+        To leave each token out of the counts that explain it: what a token adds to the topics of its document
+        (D,); the sums of counts and β over each topic's words (K,); and β, shape (1, K) or (V, K).
 
     Returns
     -------
@@ -198,94 +217,55 @@ def pass_over(
 
     Examples
     --------
-    >>> entries = Entries.of(np.array([0, 1, 2]), np.array([0, 1]), np.array([2.0, 1.0]))
+    >>> entries = Entries(np.array([0, 1, 2]), np.array([0, 1]), np.array([2.0, 1.0]), np.ones(2))
     >>> start, words = np.full((2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> pass_over(entries, np.ones(2), start, words, np.zeros(2))[0]
+    >>> pass_over(entries, start, words, np.zeros(2))[0]
     array([[0.9, 0.1],
            [0.1, 0.9]])
     """
-    p = _probabilities(entries, doc_topic, word_topic)
-    ratio = entries.matrix(entries.count / p, len(word_topic))
-    by_word = word_topic * (ratio.T @ (doc_topic * weight[:, None]))
-    value = _log_likelihood(entries, weight, p)
-    return _m_step(doc_topic * (ratio @ word_topic), alpha), by_word, value
+    row, word = entries.row, entries.word
+    weight, a, b = entries.weight[row], doc_topic[row], word_topic[word]
+    p = _probabilities(a, b)
+    # The last bit of a product by BLAS would depend on its threads.
+    value = float((weight * (entries.count * np.log(p))).sum())
+    if left_out is None:
+        of_documents = doc_topic * (entries.matrix(entries.count / p, len(word_topic)) @ word_topic)
+        by_word = counts_of_words(entries, p, doc_topic, word_topic)
+    else:
+        rows = _without_own(entries, row, p, a, b, alpha, left_out)
+        of_documents = _sums(row, rows, len(doc_topic))
+        by_word = _sums(word, rows * weight[:, None], len(word_topic))
+    return _m_step(of_documents, alpha), by_word, value
 
 
-def leave_one_out_pass(
+def _without_own(
     entries: Entries,
-    weight: Array,
-    doc_topic: Array,
-    word_topic: Array,
+    row: Index,
+    p: Array,
+    a: Array,
+    b: Array,
     alpha: Array,
-    own: Array,
-    totals: Array,
-    beta: Array,
-) -> tuple[Array, Array, float]:
-    """As :func:`pass_over`, but each token is left out of the counts that explain it.
+    left_out: tuple[Array, Array, Array],
+) -> Array:
+    """Return n·r_k of the entries (m, K), where each token is left out of the counts that explain it.
 
     CVB0 subtracts what a token added when it was last seen, and stores K numbers for each entry. Here that
-    part is recomputed from the parameters, which is the same at convergence: two products of K instead of
-    one, no memory, and sums of the same form.
-
-    Parameters
-    ----------
-    own : ndarray, shape (D,)
-        What a token adds to the topics of its document.
-    totals : ndarray, shape (K,)
-        Sums of counts and β over each topic's words.
-    beta : ndarray, shape (1, K) or (V, K)
-        Added to the topics' counts of words.
+    part is recomputed from the parameters, which is the same at convergence; a and b (m, K) are overwritten.
     """
-    row, word, count = entries.row, entries.word, entries.count
-    a, b = doc_topic[row], word_topic[word]
+    own, totals, beta = left_out
     joint = a * b
-    p = np.maximum(joint.sum(axis=1), SMALLEST)
     inverse = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
-    one = np.minimum(count, 1.0) / p  # a fraction of a token has added no more than itself
+    one = np.minimum(entries.count, 1.0) / p  # a fraction of a token has added no more than itself
     a -= (one * own[row])[:, None] * joint
     np.maximum(a, (own[:, None] * alpha)[row], out=a)
-    b -= (one * np.minimum(weight, 1.0)[row])[:, None] * joint * inverse
-    np.maximum(b, beta[word if len(beta) > 1 else np.zeros(1, dtype=np.intp)] * inverse, out=b)
+    b -= (one * np.minimum(entries.weight, 1.0)[row])[:, None] * joint * inverse
+    np.maximum(b, beta[entries.word if len(beta) > 1 else np.zeros(1, dtype=np.intp)] * inverse, out=b)
     a *= b
     without = a.sum(axis=1)
     nothing = without <= SMALLEST  # is left without the token: it is explained with it
     a[nothing], without[nothing] = joint[nothing], p[nothing]
-    a *= (count / without)[:, None]
-    by_word = np.empty_like(word_topic)
-    for k, values in enumerate(np.ascontiguousarray((a * weight[row][:, None]).T)):
-        by_word[:, k] = np.bincount(word, weights=values, minlength=len(word_topic))
-    return _m_step(entries.by_document(a), alpha), by_word, _log_likelihood(entries, weight, p)
-
-
-class Folded(NamedTuple):
-    """Documents that were folded in.
-
-    Attributes
-    ----------
-    doc_topic : ndarray, shape (D, K)
-        The topics found.
-    log_likelihood : ndarray, shape (D,)
-        Σ n log p of each document.
-    evaluations : int
-        E-steps of entries.
-    ratio : ndarray, shape (m,)
-        n / p of the entries.
-    """
-
-    doc_topic: Array
-    log_likelihood: Array
-    evaluations: int
-    ratio: Array
-
-    def rows(self, entries: Entries, word_topic: Array) -> Array:
-        """Return n·r_k of the entries, shape (m, K)."""
-        rows: Array = self.ratio[:, None] * self.doc_topic[entries.row] * word_topic[entries.word]
-        return rows
-
-    def by_word(self, entries: Entries, word_topic: Array, weight: Array) -> Array:
-        """Return Σ n·r_k of the words, weighted, shape (V, K)."""
-        ratio = entries.matrix(self.ratio, len(word_topic))
-        return np.asarray(word_topic * (ratio.T @ (self.doc_topic * weight[:, None])))
+    a *= (entries.count / without)[:, None]
+    return a
 
 
 def fold(
@@ -297,22 +277,31 @@ def fold(
     doc_topic: Array,
     *,
     leaps: bool = False,
-) -> Folded:
+) -> tuple[Array, Array, int]:
     """Find documents' topics for given words of topics, from ``doc_topic`` (D, K) on; each stops by itself.
 
     With ``leaps`` every third iterate is extrapolated (SQUAREM), which takes 14 instead of 30 rounds to a
     change below 1e-4. A document's topics maximise a concave function, so that extrapolation is safe. A share
     decreases at most to a tenth, which keeps the map continuous: a rule that accepts or rejects an
     extrapolation would depend on rounding errors.
+
+    Returns
+    -------
+    doc_topic : ndarray, shape (D, K)
+        The topics found.
+    p : ndarray, shape (m,)
+        Probabilities of the entries at these topics.
+    evaluations : int
+        E-steps of entries.
     """
     found, rounds = doc_topic.copy(), np.zeros(len(doc_topic), dtype=np.int64)
-    left, here, a = np.arange(len(doc_topic)), entries, found.copy()
+    left, here, row, a = np.arange(len(doc_topic)), entries, entries.row, found.copy()
     zeroth: Array | None = None
     for count in range(1, max_iter + 1):
         if not len(left):
             break
-        ratio = here.matrix(here.count / _probabilities(here, a, word_topic), len(word_topic))
-        after = _m_step(a * (ratio @ word_topic), alpha)
+        p = _probabilities(a[row], word_topic[here.word])
+        after = _m_step(a * (here.matrix(here.count / p, len(word_topic)) @ word_topic), alpha)
         change = np.abs(after - a).sum(axis=1)
         first, a = a, after
         rounds[left] = count
@@ -327,11 +316,10 @@ def fold(
         if not goes_on.all():
             left, a = left[goes_on], a[goes_on]
             zeroth = None if zeroth is None else zeroth[goes_on]
-            begin, places = select(entries.begin, left)
-            here = Entries.of(begin, entries.word[places], entries.count[places])
-    p = _probabilities(entries, found, word_topic)
-    value, evaluations = entries.by_document(entries.count * np.log(p)), (rounds + 1) * np.diff(entries.begin)
-    return Folded(found, value, int(evaluations.sum()), entries.count / p)
+            here = entries.chosen(left)
+            row = here.row
+    evaluations = int(((rounds + 1) * np.diff(entries.begin)).sum())
+    return found, _probabilities(found[entries.row], word_topic[entries.word]), evaluations
 
 
 def _leap(zeroth: Array, first: Array, second: Array) -> Array:

@@ -2,7 +2,7 @@ r"""pLSA by documents: passes that update documents and sum words, and the foldi
 
 Common arrays of all loops:
 
-- entries: the documents, see :class:`Entries`.
+- entries: the documents, see :class:`swiftem.topics.compute.numpy.Entries`.
 - doc_topic (D, K): topics of documents, float64, whatever the tables are.
 - table: θ, words of topics, V rows of K numbers, padded to whole vectors (``vector.padded``), in float32 or
   float64. All sums over topics have its precision.
@@ -32,9 +32,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array
 from swiftem.kernels.compile import inlined, kernel
 from swiftem.kernels.vector import (
     LINE,
@@ -62,17 +61,7 @@ from swiftem.kernels.vector import (
 )
 from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
 
-__all__ = [
-    "Entries",
-    "Scratch",
-    "add_at",
-    "add_parts",
-    "fold_in",
-    "m_step",
-    "pass_over",
-    "topics_at",
-    "write_table",
-]
+__all__ = ["add_at", "add_parts", "fold_in", "m_step", "pass_over", "topics_at", "write_table"]
 
 SMALLEST_SINGLE, TINY_SINGLE = 1e-30, 1e-12
 """The least probability and the least share of a topic in float32."""
@@ -82,38 +71,15 @@ FEW_VECTORS = 4
 """Rows of up to this many vectors have kernels of their own, whose loops over vectors are unrolled."""
 AHEAD, WORDS_AHEAD = 16, 8
 """Entries by which rows of the table and of the sums are prefetched."""
-COPIED = 512
-"""Entries of a document whose words' topics are copied contiguously before they are read repeatedly."""
-A, ACC, ALPHA, HEAVY = range(4)
-"""Rows of ``Scratch.work``: topics of the document, its sums, α, and topics times the weight."""
+A, ACC, ALPHA = range(3)
+"""Rows of ``Scratch.work``: topics of the document, its sums, and α."""
 ONES, LEAST, INVERSE = 3, 4, 5
 """Rows for leaving one out: ones, α / A and 1 / B."""
-FIRST, SECOND = 3, 4
-"""Rows for folding in: the images of the topics A, and of the first image."""
+ZEROTH, FIRST = 3, 4
+"""Rows for folding in: the topics before the last two rounds."""
 P, RATIO, TOKEN = range(3)
 """Rows of ``Scratch.part``: probabilities, counts over probabilities, −min(n, 1) / p."""
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
-
-
-class Entries(NamedTuple):
-    """Counts in CSR order.
-
-    Attributes
-    ----------
-    begin : ndarray of int64, shape (D + 1,)
-        Entries of document d are begin[d] to begin[d + 1] − 1.
-    word : ndarray of int32, shape (m,)
-        Their words.
-    count : ndarray, shape (1, m)
-        How often they occur.
-    weight : ndarray, shape (D,)
-        Weights of documents, factors of their parts of sums.
-    """
-
-    begin: Index
-    word: NDArray[np.int32]
-    count: Array  # type: ignore[assignment]  # hides tuple.count
-    weight: Array
 
 
 class Scratch(NamedTuple):
@@ -205,20 +171,27 @@ def scale_row(scratch, row, factor, to_row):
 
 
 @inlined
-def write_topics(scratch, factors, tiny, doc_topic, d):
-    """Write the M-step of the document's counts, ACC times ``factors``: uniform if they are zero."""
-    work, n_topics, k = scratch.work, doc_topic.shape[1], START
+def add_prior(scratch, factors):
+    """Write the counts of the document, ACC times the row ``factors`` and α, to ACC; return their sum."""
+    work, k = scratch.work, START
     sums = wide(spread(work, 0.0))
     while k < columns(scratch):
         counts = fma(load(work, factors, k), load(work, ACC, k), load(work, ALPHA, k))
         store(work, ACC, k, counts)
         sums = plus(sums, wide(counts))
         k += step(work)
-    total = across(sums)
+    return across(sums)
+
+
+@inlined
+def write_topics(scratch, row, total, tiny, doc_topic, d):
+    """Write a row of ``work`` over ``total`` to the topics of document d: uniform for a total of zero."""
+    work, n_topics, k = scratch.work, doc_topic.shape[1], START
     if total > 0.0:
-        factor, least, k = spread(sums, 1.0 / total), spread(sums, tiny), START
+        zeros = wide(spread(work, 0.0))
+        factor, least = spread(zeros, 1.0 / total), spread(zeros, tiny)
         while k < columns(scratch):
-            topics = times(factor, wide(load(work, ACC, k)))
+            topics = times(factor, wide(load(work, row, k)))
             store_wide(doc_topic, d, k, n_topics, above(topics, least))
             k += step(work)
     else:
@@ -254,15 +227,25 @@ def probabilities(entries, e, end, table, scratch):
 
 @inlined
 def divide(entries, e, end, table, part):
-    """Write n / p of the entries, p at least the smallest one, to the row RATIO; return Σ n log p."""
+    """Write n / p of the entries, p at least the smallest one, to the row RATIO."""
     smallest, _ = limits(table)
-    least, total, j = spread(table, smallest), wide(spread(table, 0.0)), START
+    least, j = spread(table, smallest), START
     while j < np.uint64(end - e):
         n = narrow(load_wide(entries.count, 0, e + np.int64(j), end, table), table)
         p = larger(load(part, P, j), least)
         store(part, P, j, p)
         store(part, RATIO, j, over(n, p))
-        total = plus(total, wide(times(n, log(p, least))))
+        j += step(table)
+
+
+@inlined
+def log_likelihood_of(entries, e, end, table, part):
+    """Return Σ n log p of the entries."""
+    smallest, _ = limits(table)
+    least, total, j = spread(table, smallest), wide(spread(table, 0.0)), START
+    while j < np.uint64(end - e):
+        n = narrow(load_wide(entries.count, 0, e + np.int64(j), end, table), table)
+        total = plus(total, wide(times(n, log(load(part, P, j), least))))
         j += step(table)
     return across(total)
 
@@ -270,35 +253,27 @@ def divide(entries, e, end, table, part):
 @inlined
 def add_to_document(word, e, end, rows, scratch):
     """Add the rows of the entries times RATIO to the document's sums."""
-    work, part, k = scratch.work, scratch.part, START
-    while k < columns(scratch):
-        total = load(work, ACC, k)
-        for i in range(e, end, 4):
-            v0, v1, v2, v3 = four_places(word, i, end, scratch)
-            j = np.uint64(i - e)
-            r0, r1 = spread(rows, part[RATIO, j]), spread(rows, part[RATIO, j + ONE])
-            r2, r3 = spread(rows, part[RATIO, j + TWO]), spread(rows, part[RATIO, j + THREE])
+    work, part = scratch.work, scratch.part
+    for i in range(e, end, 4):
+        v0, v1, v2, v3 = four_places(word, i, end, scratch)
+        j, k = np.uint64(i - e), START
+        r0, r1 = spread(rows, part[RATIO, j]), spread(rows, part[RATIO, j + ONE])
+        r2, r3 = spread(rows, part[RATIO, j + TWO]), spread(rows, part[RATIO, j + THREE])
+        while k < columns(scratch):
             one = fma(r1, load(rows, 0, v1 + k), times(r0, load(rows, 0, v0 + k)))
             two = fma(r3, load(rows, 0, v3 + k), times(r2, load(rows, 0, v2 + k)))
-            total = plus(total, plus(one, two))
-        store(work, ACC, k, total)
-        k += step(rows)
-
-
-@inlined
-def prefetch_sums(word, e, sums, scratch):
-    """Prefetch the sums of a later entry than e."""
-    v, k = place(word, np.uint64(min(e + WORDS_AHEAD, word.shape[0] - 1)), scratch), START
-    while k < columns(scratch):
-        prefetch(sums, 0, v + k)
-        k += step(sums)
+            store(work, ACC, k, plus(load(work, ACC, k), plus(one, two)))
+            k += step(rows)
 
 
 @inlined
 def add_to_words(word, e, end, sums, scratch, rows, row, each, weight):
     """Add RATIO times the weight times rows from ``row`` on, by steps of ``each``, to the entries' words."""
     for i in range(e, end):
-        prefetch_sums(word, i, sums, scratch)
+        later, k = place(word, np.uint64(min(i + WORDS_AHEAD, word.shape[0] - 1)), scratch), START
+        while k < columns(scratch):
+            prefetch(sums, 0, later + k)
+            k += step(sums)
         v, k = place(word, np.uint64(i), scratch), START
         ratio = times(spread(sums, weight), spread(sums, scratch.part[RATIO, np.uint64(i - e)]))
         while k < columns(scratch):
@@ -347,24 +322,24 @@ def _pass_over(entries, doc_topic, table, sums, first, last, scratch, left_out):
         weight, stop = entries.weight[d], entries.begin[d + 1]
         read_topics(doc_topic, d, scratch, tiny)
         scale_row(scratch, A, 0.0, ACC)
-        if left_out is None:
-            scale_row(scratch, A, weight, HEAVY)
-        else:
+        if left_out is not None:
             own, floor, rows, order = left_out
             scale_row(scratch, ALPHA, own[d], LEAST)
         for e in range(entries.begin[d], stop, each):
             end = min(e + each, stop)
             probabilities(entries, e, end, table, scratch)
-            value += weight * divide(entries, e, end, table, scratch.part)
+            divide(entries, e, end, table, scratch.part)
+            value += weight * log_likelihood_of(entries, e, end, table, scratch.part)
             if left_out is None:
                 add_to_document(entries.word, e, end, table, scratch)
-                add_to_words(entries.word, e, end, sums, scratch, scratch.work, HEAVY, 0, 1.0)
+                add_to_words(entries.word, e, end, sums, scratch, scratch.work, A, 0, weight)
             else:
                 # A document of weight 2 counts twice: one of its tokens has added no more than one.
                 leave_out(entries, e, end, table, floor, scratch, rows, own[d], min(weight, 1.0))
                 add_to_document(order, 0, end - e, rows, scratch)
                 add_to_words(entries.word, e, end, sums, scratch, rows, 0, 1, weight)
-        write_topics(scratch, A if left_out is None else ONES, tiny, doc_topic, d)
+        total = add_prior(scratch, A if left_out is None else ONES)
+        write_topics(scratch, ACC, total, tiny, doc_topic, d)
     return value
 
 
@@ -399,11 +374,7 @@ def leave_out(entries, e, end, table, floor, scratch, rows, own, share):
             while k < columns(scratch):
                 store(rows, row, k, times(load(work, A, k), load(table, 0, v + k)))
                 k += step(table)
-    j = START
-    while j < np.uint64(end - e):
-        n = narrow(load_wide(entries.count, 0, e + np.int64(j), end, table), table)
-        store(part, RATIO, j, over(n, load(part, P, j)))
-        j += step(table)
+    divide(entries, e, end, table, part)
 
 
 @inlined
@@ -456,116 +427,6 @@ def add_parts(parts, number, before, factor, out, first, last):
             k += step(parts)
 
 
-@inlined
-def _row(word, e, start, is_copied):
-    """Return the row of entry e in the table, or in the copied rows of a document."""
-    return e - start if is_copied else np.int64(word[e])
-
-
-@inlined
-def _dot(rows, v, scratch, row):
-    """Return Σ ab of row v of ``rows``, for topics a in a row of ``work``."""
-    total, k = spread(rows, 0.0), START
-    while k < columns(scratch):
-        total = fma(load(scratch.work, row, k), load(rows, v, k), total)
-        k += step(rows)
-    return np.float64(across(total))
-
-
-@inlined
-def _sums(entries, d, rows, is_copied, scratch, before):
-    """Write Σ n·b / Σ ab of the entries of document d, for topics a in the row ``before``, to ACC."""
-    work, start, stop = scratch.work, entries.begin[d], entries.begin[d + 1]
-    smallest, _ = limits(rows)
-    k = START
-    while k < columns(scratch):
-        store(work, ACC, k, spread(rows, 0.0))
-        k += step(rows)
-    for e in range(start, stop, 2):
-        f = min(e + 1, stop - 1)
-        v, w = _row(entries.word, e, start, is_copied), _row(entries.word, f, start, is_copied)
-        p = max(_dot(rows, v, scratch, before), smallest)
-        q = max(_dot(rows, w, scratch, before), smallest)
-        one = spread(rows, entries.count[0, e] / p)
-        two = spread(rows, entries.count[0, f] / q if f > e else 0.0)
-        k = START
-        while k < columns(scratch):
-            total = fma(one, load(rows, v, k), load(work, ACC, k))
-            store(work, ACC, k, fma(two, load(rows, w, k), total))
-            k += step(rows)
-
-
-@inlined
-def _m_step(n_topics, scratch, before, after, tiny):
-    """Write the M-step of the document's counts to a row of ``work``; return Σ_k |after − before|."""
-    work, k, sums = scratch.work, START, spread(scratch.work, 0.0)
-    while k < columns(scratch):
-        counts = fma(load(work, before, k), load(work, ACC, k), load(work, ALPHA, k))
-        store(work, ACC, k, counts)
-        sums = plus(sums, counts)
-        k += step(work)
-    total = np.float64(across(sums))
-    if total <= 0.0:
-        for j in range(n_topics):
-            work[ACC, j] = 1.0
-        total = np.float64(n_topics)
-    inverse, least, minus = spread(work, 1.0 / total), spread(work, tiny), spread(work, -1.0)
-    change, k = spread(work, 0.0), START
-    while k < columns(scratch):
-        topics = above(times(load(work, ACC, k), inverse), least)
-        difference = fma(minus, load(work, before, k), topics)
-        change = plus(change, larger(difference, times(minus, difference)))
-        store(work, after, k, topics)
-        k += step(work)
-    return np.float64(across(change))
-
-
-@inlined
-def _leap(n_topics, work):
-    """Extrapolate A, its image FIRST and the image's image SECOND, in place of A (SQUAREM, third scheme).
-
-    The topics of a document maximise a concave function, so that an extrapolation can only cost time. No
-    share falls below a tenth of that in SECOND.
-    """
-    squares, bends = 0.0, 0.0
-    for k in range(n_topics):
-        step = work[FIRST, k] - work[A, k]
-        bend = work[SECOND, k] - work[FIRST, k] - step
-        squares += step * step
-        bends += bend * bend
-    length = np.sqrt(squares / bends) if bends > 0.0 else 1.0
-    length = min(max(length, 1.0), LONGEST_LEAP)
-    total = 0.0
-    for k in range(n_topics):
-        step = work[FIRST, k] - work[A, k]
-        new = work[A, k] + 2.0 * length * step + length * length * (work[SECOND, k] - work[FIRST, k] - step)
-        work[A, k] = max(new, 0.1 * work[SECOND, k])
-        total += work[A, k]
-    for k in range(n_topics):
-        work[A, k] /= total
-
-
-@inlined
-def _copy(rows, row, scratch, into, to_row):
-    """Copy a row of an array to one of another."""
-    k = START
-    while k < columns(scratch):
-        store(into, to_row, k, load(rows, row, k))
-        k += step(rows)
-
-
-@inlined
-def _write_topics(work, tiny, doc_topic, d):
-    """Write the row A, normalised, to the topics of document d: uniform if all are zero."""
-    n_topics, total = doc_topic.shape[1], 0.0
-    for k in range(n_topics):
-        total += work[A, k]
-    inverse = 1.0 / total if total > 0.0 else 0.0
-    for k in range(n_topics):
-        new = work[A, k] * inverse if total > 0.0 else 1.0 / n_topics
-        doc_topic[d, k] = new if new > tiny else 0.0
-
-
 def fold_in(entries, table, alpha, max_iter, tol, doc_topic, log_likelihood, sums, first, last):
     """Find the topics of documents for given words of topics, each until they change by less than ``tol``.
 
@@ -586,73 +447,93 @@ def fold_in(entries, table, alpha, max_iter, tol, doc_topic, log_likelihood, sum
     int
         E-steps of entries.
     """
-    scratch, copied = scratch_for(table, 5, alpha), padded(COPIED, table.shape[1], table.dtype, np.empty)
-    stop = (max_iter, tol)
-    return _fold_in(entries, table, stop, doc_topic, log_likelihood, sums, first, last, scratch, copied)
+    scratch = scratch_for(table, 5, alpha)
+    return _fold_in(entries, table, (max_iter, tol), doc_topic, log_likelihood, sums, first, last, scratch)
 
 
 @kernel
-def _fold_in(entries, table, stop, doc_topic, log_likelihood, sums, first, last, scratch, copied):
-    _, tiny = limits(table)
-    evaluations = 0
+def _fold_in(entries, table, stop, doc_topic, log_likelihood, sums, first, last, scratch):
+    (max_iter, tol), (_, tiny), n_topics = stop, limits(table), doc_topic.shape[1]
+    each, evaluations = entries_at_once(scratch), 0
     for d in range(first, last):
-        start, end = entries.begin[d], entries.begin[d + 1]
+        start, rounds, change, value = entries.begin[d], 0, np.inf, 0.0
+        size = entries.begin[d + 1] - start
         read_topics(doc_topic, d, scratch, tiny)
-        is_copied = end - start <= COPIED
-        rows = copied if is_copied else table
-        if is_copied:
-            for e in range(start, end):
-                _copy(table, np.int64(entries.word[e]), scratch, copied, e - start)
-        rounds = _iterate(entries, d, rows, is_copied, stop, doc_topic.shape[1], scratch, sums.shape[0] == 0)
-        if sums.shape[0] > 0:
-            _add_to_words(entries, d, table, sums, scratch)
+        is_over = False
+        while not is_over:
+            # The last E-step is at the topics that were found.
+            is_over = rounds == max_iter or not change >= tol
+            scale_row(scratch, A, 1.0, ZEROTH + rounds % 2)
+            scale_row(scratch, A, 0.0, ACC)
+            for e in range(start, start + size, each):
+                end = min(e + each, start + size)
+                probabilities(entries, e, end, table, scratch)
+                divide(entries, e, end, table, scratch.part)
+                if not is_over:
+                    add_to_document(entries.word, e, end, table, scratch)
+                elif sums.shape[0] > 0:
+                    weight = entries.weight[d]
+                    add_to_words(entries.word, e, end, sums, scratch, scratch.work, A, 0, weight)
+                if is_over and log_likelihood.shape[0] > 0:
+                    value += log_likelihood_of(entries, e, end, table, scratch.part)
+            if not is_over:
+                rounds, change = rounds + 1, m_step_of_document(n_topics, scratch, tiny)
+                goes_on = rounds < max_iter and change >= tol
+                if sums.shape[0] == 0 and rounds % 2 == 0 and goes_on and change > LEAST_LEAP:
+                    leap(n_topics, scratch.work)
         if log_likelihood.shape[0] > 0:
-            log_likelihood[d] = _log_likelihood(entries, d, rows, is_copied, scratch)
-        _write_topics(scratch.work, tiny, doc_topic, d)
-        evaluations += (rounds + 1) * (end - start)
+            log_likelihood[d] = value
+        total = 0.0
+        for k in range(n_topics):
+            total += scratch.work[A, k]
+        write_topics(scratch, A, total, tiny, doc_topic, d)
+        evaluations += (rounds + 1) * size
     return evaluations
 
 
 @inlined
-def _iterate(entries, d, rows, is_copied, stop, n_topics, scratch, leaps):
-    """Iterate the topics of document d in the row A, with extrapolations or without; return the rounds."""
-    work, (max_iter, tol) = scratch.work, stop
-    _, tiny = limits(rows)
-    rounds, change = 0, np.inf
-    while rounds < max_iter and change >= tol:
-        before, after = (A, A) if not leaps else (FIRST, SECOND) if rounds % 2 else (A, FIRST)
-        _sums(entries, d, rows, is_copied, scratch, before)
-        change = _m_step(n_topics, scratch, before, after, tiny)
-        rounds += 1
-        if after == SECOND and change >= tol and change > LEAST_LEAP and rounds < max_iter:
-            _leap(n_topics, work)
-        elif after != A and (after == SECOND or change < tol or rounds == max_iter):
-            _copy(work, after, scratch, work, A)
-    return rounds
+def m_step_of_document(n_topics, scratch, tiny):
+    """Write the M-step of the document's counts to the row A; return the total change of its topics."""
+    work, total, k = scratch.work, add_prior(scratch, A), START
+    if not total > 0.0:
+        for j in range(n_topics):
+            work[ACC, j] = 1.0
+        total = np.float64(n_topics)
+    inverse, least, minus = spread(work, 1.0 / total), spread(work, tiny), spread(work, -1.0)
+    change = spread(work, 0.0)
+    while k < columns(scratch):
+        topics = above(times(load(work, ACC, k), inverse), least)
+        difference = fma(minus, load(work, A, k), topics)
+        change = plus(change, larger(difference, times(minus, difference)))
+        store(work, A, k, topics)
+        k += step(work)
+    return np.float64(across(change))
 
 
 @inlined
-def _add_to_words(entries, d, table, sums, scratch):
-    """Add n·a / Σ ab of the entries of document d, weighted, to the sums of their words."""
-    smallest, _ = limits(table)
-    for e in range(entries.begin[d], entries.begin[d + 1]):
-        v, k = np.int64(entries.word[e]), START
-        n = entries.weight[d] * entries.count[0, e]
-        ratio = spread(table, n / max(_dot(table, v, scratch, A), smallest))
-        while k < columns(scratch):
-            store(sums, v, k, fma(ratio, load(scratch.work, A, k), load(sums, v, k)))
-            k += step(table)
+def leap(n_topics, work):
+    """Extrapolate the topics ZEROTH, their image FIRST and its image A, in place of A.
 
-
-@inlined
-def _log_likelihood(entries, d, rows, is_copied, scratch):
-    """Return Σ n log p of document d."""
-    value, start = 0.0, entries.begin[d]
-    smallest, _ = limits(rows)
-    for e in range(start, entries.begin[d + 1]):
-        p = _dot(rows, _row(entries.word, e, start, is_copied), scratch, A)
-        value += entries.count[0, e] * np.log(p if p > smallest else SMALLEST)
-    return value
+    It is the third scheme of SQUAREM. The topics of a document maximise a concave function, so that an
+    extrapolation can only cost time. No share falls below a tenth of that in A.
+    """
+    squares, bends = 0.0, 0.0
+    for k in range(n_topics):
+        step = work[FIRST, k] - work[ZEROTH, k]
+        bend = work[A, k] - work[FIRST, k] - step
+        squares += step * step
+        bends += bend * bend
+    length = np.sqrt(squares / bends) if bends > 0.0 else 1.0
+    length = min(max(length, 1.0), LONGEST_LEAP)
+    total = 0.0
+    for k in range(n_topics):
+        step = work[FIRST, k] - work[ZEROTH, k]
+        bend = work[A, k] - work[FIRST, k] - step
+        new = work[ZEROTH, k] + 2.0 * length * step + length * length * bend
+        work[A, k] = max(new, 0.1 * work[A, k])
+        total += work[A, k]
+    for k in range(n_topics):
+        work[A, k] /= total
 
 
 @kernel

@@ -14,7 +14,7 @@ from swiftem.core.types import Array, Index
 from swiftem.data.documents.counts import DocumentSource, FileDocuments, SpooledDocuments, checked_sparse
 from swiftem.data.stored import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
-from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents, Spare
+from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents
 
 __all__ = ["BLOCK", "StreamedDocuments"]
 
@@ -56,6 +56,7 @@ class StreamedDocuments(Corpus):
     """
 
     access: ClassVar[Access] = "sequential"
+    most_spare: ClassVar[int] = 0
 
     def __init__(self, source: DocumentSource, weight: ArrayLike | None = None, scratch: Any = None) -> None:
         is_text = isinstance(source, FileDocuments)
@@ -64,7 +65,7 @@ class StreamedDocuments(Corpus):
         lengths: list[Array] = []
         self.n_entries = self.largest = 0
         least, most = extent_of()
-        for _, block in self._read():
+        for _, block in read_ahead(self._counts()):
             check_weights("X", block.data, "entry", "counts")
             lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
             self.n_entries += block.nnz
@@ -80,14 +81,11 @@ class StreamedDocuments(Corpus):
         self.total = float((self.weight * self.length).sum())
         self.total_weight = float(self.weight.sum())
         self.layout = Layout(np.append(np.arange(0, self.n, BLOCK), self.n), 1, True)
-        self._spare = Spare(0)
+        self._spare = []
         self._held: dict[int, Documents] = {}
         self._coming: Generator[tuple[slice, Documents], None, None] | None = None
 
-    def _read(self) -> Generator[tuple[int, Any], None, None]:
-        return read_ahead(self._checked())
-
-    def _checked(self) -> Iterator[tuple[int, Any]]:
+    def _counts(self) -> Iterator[tuple[int, Any]]:
         """Yield the validated blocks of the source, which may be user-defined."""
         for first, block in self._source.blocks(BLOCK):
             counts = checked_sparse(f"The block of X from document {first} on", block).tocsr()
@@ -98,8 +96,9 @@ class StreamedDocuments(Corpus):
                 )
             yield first, counts
 
-    def _portions(self) -> Generator[tuple[slice, Documents], None, None]:
-        for first, counts in self._read():
+    def portions(self) -> Generator[tuple[slice, Documents], None, None]:
+        """Yield the blocks of a pass, in order."""
+        for first, counts in read_ahead(self._counts()):
             part = slice(first, first + counts.shape[0])
             if part.stop > self.n:
                 raise ValueError(f"X must stay the same from pass to pass, got more than {self.n} documents.")
@@ -120,10 +119,9 @@ class StreamedDocuments(Corpus):
         import scipy.sparse as sp
 
         rows = []
-        for part, block in self._portions():
+        for part, block in self.portions():
             low, high = np.searchsorted(numbers, [part.start, part.stop])
-            if high > low:
-                rows.append(block.matrix()[numbers[low:high] - part.start])
+            rows.append(block.matrix()[numbers[low:high] - part.start])
         return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers], self.dtype)
 
     def take(self, index: Index) -> Batch:
@@ -149,7 +147,7 @@ class StreamedDocuments(Corpus):
                 release(self.doc_topic[number * BLOCK : (number + 1) * BLOCK])
         while wanted - set(self._held):
             if self._coming is None:
-                self._coming = self._portions()
+                self._coming = self.portions()
             part, block = next(self._coming, (slice(0), None))
             if block is None:
                 self.close()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +13,14 @@ from swiftem.core.algorithm import Algorithm1, Current, Loop, Task
 from swiftem.core.compute import Compute
 from swiftem.core.method import Update, declared
 from swiftem.core.source import Source
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index
 from swiftem.data.documents.tokens import CountSource
 from swiftem.data.samples import NONE, Drawn, Samples, read_only
 from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import in_order, part_ends
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta
 
-if TYPE_CHECKING:
-    from swiftem.topics.compute.tokens_kernels import Entries
-
-__all__ = ["Before", "Tokens", "TokensCompute", "TokensLoop", "TokensSnapshot", "is_unrolled", "read_tokens"]
+__all__ = ["Tables", "Tokens", "TokensCompute", "TokensLoop", "is_unrolled", "read_tokens"]
 
 BLOCK = 1 << 16
 """Tokens read at once."""
@@ -78,14 +74,18 @@ class TokensCompute(Compute):
     _model: BoundPLSA
 
     def loop(self, task: Task) -> Loop:
-        """Return compiled stretches for declared methods, else single iterations.
+        """Return compiled stretches for declared methods that they support, else single iterations.
 
         A subclass of the model may differ, so its type is compared exactly.
         """
         update = declared(task.method)
-        if update is None or not is_served(update) or type(self._model.model) is not PLSAModel:
+        if update is None or type(self._model.model) is not PLSAModel:
             return Algorithm1(task)
-        return TokensLoop(task, update)
+        if update.centre == "proxy":
+            is_served = update.correction == 1.0
+        else:
+            is_served = update.reference != "memory" or update.renewed_by != "none"
+        return TokensLoop(task, update) if is_served else Algorithm1(task)
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -93,19 +93,17 @@ class TokensCompute(Compute):
         return read_tokens(self._source)
 
     @cached_property
-    def _entries(self) -> Entries:
-        from swiftem.topics.compute.tokens_kernels import Entries
-
-        if type(self._source) is CountSource:
-            document, word, count, weight = self._source.entries()
-            factor = np.ones(len(word)) if weight is None else weight
-            begin = np.empty(0, dtype=np.intp)
-            if count is not None:
-                factor, begin = factor * count, np.concatenate([[0], np.cumsum(count)])
-            return Entries(document.astype(np.uint32), word.astype(np.uint32), factor, begin)
-        place, given = self.tokens
-        factor = given if len(given) else np.ones(len(place))
-        return Entries(place[:, 0].copy(), place[:, 1].copy(), factor, np.empty(0, dtype=np.intp))
+    def _entries(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Array, Index]:
+        """Entries of passes, as :func:`swiftem.topics.compute.tokens_kernels.full_pass` takes them."""
+        begin = np.empty(0, dtype=np.intp)
+        if type(self._source) is not CountSource:
+            place, given = self.tokens
+            return place[:, 0].copy(), place[:, 1].copy(), given if len(given) else np.ones(len(place)), begin
+        document, word, count, weight = self._source.entries()
+        factor = np.ones(len(word)) if weight is None else weight
+        if count is not None:
+            factor, begin = factor * count, np.concatenate([[0], np.cumsum(count)])
+        return document.astype(np.uint32), word.astype(np.uint32), factor, begin
 
     @cached_property
     def _parts(self) -> list[tuple[int, int]]:
@@ -120,64 +118,67 @@ class TokensCompute(Compute):
         from swiftem.topics.compute.tokens_kernels import full_pass
 
         memory = self.allocate((self.n, theta.doc_topic.shape[1]), self.memory_dtype) if remember else None
-        given = (self._entries, *_working(theta), memory)
-        return self._sum(in_order(full_pass, [(*given, *ends) for ends in self._parts])), memory
+        given = (self._entries, *_in_rows(theta.doc_topic, _working(theta)), memory)
+        by_document, by_word = np.zeros(theta.doc_topic.shape), np.zeros(theta.topic_word.T.shape)
+        for first, documents, words in in_order(full_pass, [(*given, *ends) for ends in self._parts]):
+            self._between_blocks()
+            by_document[first : first + len(documents)] += documents
+            by_word += words
+        self.evaluations += self.n
+        s = np.concatenate([by_document.ravel(), by_word.T.ravel()])
+        s /= self._source.total_weight
+        return s, memory
 
     def objective(self, theta: PLSATheta) -> float:
         r"""Return :math:`\overline{\mathcal{L}}(\theta)`, equation (em_motivate); nothing is counted."""
         from swiftem.topics.compute.tokens_kernels import log_likelihood
 
-        given = (self._entries, *_reported(theta))
+        given = (self._entries, *_in_rows(theta.doc_topic, theta.topic_word))
         total = float(sum(in_order(log_likelihood, [(*given, *ends) for ends in self._parts])))
         return self._model.penalty(theta) - total / self._source.total_weight
 
-    def _sum(self, parts: Iterator[tuple[int, Array, Array]]) -> Array:
-        """Return the statistics from those of the parts."""
-        by_word: Array | None = None
-        for first, of_documents, of_words in parts:
-            self._between_blocks()
-            if by_word is None:
-                by_document = np.zeros((self._model.n_documents, of_words.shape[1]))
-                by_word = of_words
-            else:
-                by_word += of_words
-            by_document[first : first + len(of_documents)] += of_documents
-        assert by_word is not None, "a source has at least one token"
-        self.evaluations += self.n
-        s = np.concatenate([by_document.ravel(), by_word.T.ravel()])
-        s /= self._source.total_weight
-        return s
+
+def _working(theta: PLSATheta) -> Array:
+    """Return words of topics as E-steps use them, shape (K, V)."""
+    return theta.topic_word * theta.topic_scale[:, None]
 
 
-def _reported(theta: PLSATheta) -> tuple[Array, Array]:
-    """Return doc_topic (D, K) and topic_word (V, K)."""
-    return np.ascontiguousarray(theta.doc_topic), np.ascontiguousarray(theta.topic_word.T)
+def _in_rows(doc_topic: Array, topic_word: Array) -> tuple[Array, Array]:
+    """Return topics of documents (D, K) and of words (V, K), contiguous."""
+    return np.ascontiguousarray(doc_topic), np.ascontiguousarray(topic_word.T)
 
 
-def _working(theta: PLSATheta) -> tuple[Array, Array]:
-    """Return doc_topic (D, K) and topic_word times topic_scale (V, K)."""
-    return np.ascontiguousarray(theta.doc_topic), np.ascontiguousarray(
-        (theta.topic_word * theta.topic_scale[:, None]).T
-    )
+class Tables(NamedTuple):
+    """Statistics in the form of compiled iterations.
 
-
-class Before(NamedTuple):
-    """θ of the previous iteration as statistics (D, 1, K) and (V, 1, K), norms (K,), and α' and β' (2,)."""
-
-    documents: Array
-    words: Array
-    norm: Array
-    prior: Array
-
-
-class TokensSnapshot(NamedTuple):
-    """The form of the statistics in :mod:`swiftem.topics.compute.tokens_kernels`."""
+    Attributes
+    ----------
+    documents, words : ndarray, shapes (D, parts, K) and (V, parts, K)
+        u alone, or u and C, or these and the anchor's θ: a token needs one place in memory for each.
+    totals : ndarray, shape (2, K)
+        Σ_v s_kv and λ Σ_v C_kv.
+    norm : ndarray, shape (K,)
+        1 / (Σ_v s_kv + β'V).
+    prior : ndarray, shape (3,)
+        α', β' and β'V.
+    """
 
     documents: Array
     words: Array
     totals: Array
-    scale: float
-    before: Before | None
+    norm: Array
+    prior: Array
+
+    @classmethod
+    def room(cls, model: BoundPLSA, parts: int) -> Tables:
+        """Return zeros for a model."""
+        n_topics = model.model.n_topics
+        documents, words = (np.zeros((n, parts, n_topics)) for n in (model.n_documents, model.n_words))
+        return cls(documents, words, np.zeros((2, n_topics)), np.zeros(n_topics), np.zeros(3))
+
+
+Snapshot = tuple[Tables, float, Tables | None]
+"""The statistics of a loop, the factor of u, and θ of the previous iteration."""
 
 
 class TokensLoop(CompiledLoop):
@@ -193,23 +194,19 @@ class TokensLoop(CompiledLoop):
 
     def __init__(self, task: Task, update: Update) -> None:
         if is_unrolled(task.source):
-            compute = task.compute
-            known = compute.tokens if isinstance(compute, TokensCompute) else read_tokens(task.source)
-            samples = Samples(read_only(known[0]), read_only(known[1]))
+            place, weight = task.compute.tokens  # type: ignore[attr-defined]
+            samples = Samples(read_only(place), read_only(weight))
         else:
             # Only the drawn tokens of large counts are in memory.
             samples = Samples(NONE, NONE, task.source, task.source.is_weighted, np.uint32, 1 << 16)
         super().__init__(task, update, samples)
         self.model: BoundPLSA = task.model  # type: ignore[assignment]
-        n_topics = self.model.model.n_topics
-        sizes = (self.model.n_documents, self.model.n_words)
-        parts = {"none": 1, "anchor": 3}.get(update.reference, 2)
-        self.documents, self.words = (np.zeros((size, parts, n_topics)) for size in sizes)
-        self.totals, self.scale_of_u = np.empty((2, n_topics)), 1.0
-        self._before: Before | None = None
-        if self._follows:
-            by_document, by_word = (np.empty((size, 1, n_topics)) for size in sizes)
-            self._before = Before(by_document, by_word, np.empty(n_topics), np.empty(2))
+        model = self.model.model
+        self.tables = Tables.room(self.model, {"none": 1, "anchor": 3}.get(update.reference, 2))
+        self.tables.prior[:] = model.alpha, model.beta, model.beta * self.model.n_words
+        self.scale_of_u = 1.0
+        #: θ of the previous iteration: s in documents and words, or θ and no prior.
+        self._before = Tables.room(self.model, 1) if self._follows else None
         self._stored: Array | None = None  # the statistics in ``now`` that the arrays above represent
         self._held = False
 
@@ -221,7 +218,7 @@ class TokensLoop(CompiledLoop):
     def load_theta(self, now: Current) -> None:
         """Write the tables from :attr:`s` and the centre, if θ = θ̄(s)."""
         split = [self.model.unpack(part) for part in (self.s, self.centre)]
-        for number, table in enumerate((self.documents, self.words)):
+        for number, table in enumerate(self.tables[:2]):
             s, centre = (values[number].T if number else values[number] for values in split)
             table[:, 0] = s
             if self._correction is not None:
@@ -237,10 +234,11 @@ class TokensLoop(CompiledLoop):
     def prepared(self, theta: PLSATheta) -> None:
         """Write the anchor's θ next to the statistics, or as that of the previous iteration."""
         if self._before is None:
-            self.documents[:, 2], self.words[:, 2] = _working(theta)
+            self.tables.documents[:, 2], self.tables.words[:, 2] = theta.doc_topic, _working(theta).T
         else:
-            self._before.documents[:, 0], self._before.words[:, 0] = _reported(theta)
-            self._before.norm[:], self._before.prior[:] = theta.topic_scale, 0.0
+            documents, words, _, norm, prior = self._before
+            documents[:, 0], words[:, 0] = theta.doc_topic, theta.topic_word.T
+            norm[:], prior[:] = theta.topic_scale, 0.0
 
     def theta_of(self, s: Array) -> PLSATheta:
         """Return θ̄(s)."""
@@ -271,22 +269,18 @@ class TokensLoop(CompiledLoop):
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
         """Run the compiled iterations."""
-        from swiftem.topics.compute.tokens_kernels import Tables, WeightedTokens, iterate
+        from swiftem.topics.compute.tokens_kernels import iterate
 
         b, own = self.task.method.batch_size, drawn.weight[:0] if self.is_divided else drawn.weight
-        tokens = WeightedTokens(drawn.y, drawn.weight, own, self.scale / b, self.share)
-        model, n_topics = self.model.model, self.totals.shape[1]
-        prior = (model.alpha, model.beta, model.beta * self.model.n_words)
-        tables = Tables(self.documents, self.words, self.totals, np.empty(n_topics), prior)
         order = drawn.index[0] if len(drawn.index) == 1 else np.concatenate(drawn.index, axis=1)
         self.scale_of_u, rejected = iterate(
-            tokens,
+            (drawn.y, drawn.weight, own, self.scale / b, self.share),
             steps,
             order.ravel(),
-            tables,
+            self.tables,
             self.scale_of_u,
             self._correction,
-            np.empty((2 * b + 1, n_topics)),
+            np.empty((2 * b + 1, self.model.model.n_topics)),
             drawn.memory,
             self._before,
         )
@@ -297,73 +291,58 @@ class TokensLoop(CompiledLoop):
         if self._held and self._is_begun:
             self.s = self._statistics()
             if self.update.centre in ("memory", "proxy"):
-                self.centre = flat(self.documents[:, 1], self.words[:, 1])
+                self.centre = flat(self.tables, 1)
             if self._before is not None:
-                self.before = flat(self._before.documents[:, 0], self._before.words[:, 0])
+                self.before = flat(self._before)
             super().store(now)
             self._stored = now.s
             self._begin(now)
 
-    def snapshot(self) -> TokensSnapshot | None:
+    def snapshot(self) -> Snapshot | None:
         """Return the form of the statistics: with the state it gives the same iterations, bit by bit."""
         if not self._held:
             return None
-        before = self._before if self._anchor_is_m_step else None
-        return deepcopy(TokensSnapshot(self.documents, self.words, self.totals, self.scale_of_u, before))
+        return deepcopy((self.tables, self.scale_of_u, self._before if self._anchor_is_m_step else None))
 
     def restore(self, snapshot: object, now: Current) -> None:
         """Restore a snapshot of such a loop, if it belongs to ``now``."""
-        if not isinstance(snapshot, TokensSnapshot):
+        if not isinstance(snapshot, tuple) or not isinstance(snapshot[0], Tables):
             return
-        if snapshot.documents.shape != self.documents.shape or snapshot.words.shape != self.words.shape:
+        tables, scale, before = snapshot
+        if [part.shape for part in tables] != [part.shape for part in self.tables]:
             return
-        self.documents[:], self.words[:], self.totals[:], self.scale_of_u, before = snapshot
+        for mine, given in ((self.tables, tables), (self._before, before)):
+            if mine is not None and given is not None:
+                for part, values in zip(mine, given, strict=True):
+                    part[:] = values
+        self.scale_of_u = scale
         if self._before is not None and before is not None:
-            for part, values in zip(self._before, before, strict=True):
-                part[:] = values
             self._anchor_theta, self._anchor_is_m_step = now.state.anchor, True
         self._held, self._stored = self._belongs(now, before), now.s
 
-    def _belongs(self, now: Current, before: Before | None) -> bool:
+    def _belongs(self, now: Current, before: Tables | None) -> bool:
         """Return whether the tables represent ``now``: it may have been combined from several results."""
         rounding = 1e-14 * np.abs(now.s).max()  # λ·C + (s − λ·C) is nearly s
         if not now.is_m_step or not np.allclose(self._statistics(), now.s, rtol=0.0, atol=rounding):
             return False
-        if self._correction is not None:
-            centre = flat(self.documents[:, 1], self.words[:, 1])
-            if not np.array_equal(centre, now.state.centre):
-                return False
-        if before is None:
-            return True
-        statistics = flat(before.documents[:, 0], before.words[:, 0])
-        return now.before is not None and np.array_equal(statistics, now.before)
+        if self._correction is not None and not np.array_equal(flat(self.tables, 1), now.state.centre):
+            return False
+        return before is None or (now.before is not None and np.array_equal(flat(before), now.before))
 
     def _statistics(self) -> Array:
         """Return s."""
-        tables = (self.documents, self.words)
-        if self._correction is None:
-            return flat(*(self.scale_of_u * table[:, 0] for table in tables))
-        return flat(*(self._correction * table[:, 1] + self.scale_of_u * table[:, 0] for table in tables))
+        s = self.scale_of_u * flat(self.tables)
+        return s if self._correction is None else self._correction * flat(self.tables, 1) + s
 
     def _add_up(self) -> None:
         """Compute the totals Σ_v s_kv and λ Σ_v C_kv."""
-        self.totals[0] = self.model.unpack(self._statistics()).topic_word.sum(axis=1)
-        self.totals[1] = 0.0
+        totals = self.tables.totals
+        totals[0] = self.model.unpack(self._statistics()).topic_word.sum(axis=1)
+        totals[1] = 0.0
         if self._correction is not None:
-            self.totals[1] = self._correction * self.words[:, 1].sum(axis=0)
+            totals[1] = self._correction * self.tables.words[:, 1].sum(axis=0)
 
 
-def flat(by_document: Array, by_word: Array) -> Array:
-    """Return statistics by documents (D, K) and by words (V, K) as one new vector."""
-    return np.concatenate([by_document.ravel(), by_word.T.ravel()])
-
-
-def is_served(update: Update) -> bool:
-    """Return whether compiled iterations support this update.
-
-    >>> is_served(Update()), is_served(Update(reference="memory"))
-    (True, False)
-    """
-    if update.centre == "proxy":
-        return update.correction == 1.0
-    return update.reference != "memory" or update.renewed_by != "none"
+def flat(tables: Tables, part: int = 0) -> Array:
+    """Return a part of documents (D, K) and of words (V, K) as one new vector of statistics."""
+    return np.concatenate([tables.documents[:, part].ravel(), tables.words[:, part].T.ravel()])

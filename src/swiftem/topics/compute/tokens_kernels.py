@@ -28,16 +28,12 @@ A step whose Σ_v s_kv + β'V is not positive for every topic is rejected.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import helper, inlined, kernel
 from swiftem.kernels.vector import borrowed, prefetch, prefetch_row
 
-__all__ = ["Entries", "Tables", "WeightedTokens", "full_pass", "iterate", "log_likelihood"]
+__all__ = ["full_pass", "iterate", "log_likelihood"]
 
 U, CENTRE, ANCHOR = range(3)
 """Parts of a row of a table: u, C, and the anchor's θ (of words: times topic_scale)."""
@@ -49,50 +45,6 @@ AHEAD = 6
 """Number of tokens by which rows are prefetched."""
 FLUSH = 1e-100
 """Smaller responsibilities of full passes are zero: products with subnormal numbers are slow."""
-
-
-class WeightedTokens(NamedTuple):
-    """The samples.
-
-    Attributes
-    ----------
-    place : ndarray of uint32, shape (n, 2)
-        Document and word.
-    weight, own : ndarray, shape (n,) or (0,)
-        Their weights, empty if all are equal; those in a mean over drawn tokens, empty also if tokens are
-        drawn in proportion to weights.
-    mean, share : float
-        Factors of ``own`` in such a mean and of ``weight`` in a mean over all: n / (W·b), or 1 / b if tokens
-        are drawn in proportion to weights, and 1 / W.
-    """
-
-    place: NDArray[np.uint32]
-    weight: Array
-    own: Array
-    mean: float
-    share: float
-
-
-class Tables(NamedTuple):
-    """The statistics.
-
-    Attributes
-    ----------
-    documents, words : ndarray, shapes (D, parts, K) and (V, parts, K)
-        u alone, or u and C, or these and the anchor's θ: a token needs one place in memory for each.
-    totals : ndarray, shape (2, K)
-        Σ_v s_kv and λ Σ_v C_kv.
-    norm : ndarray, shape (K,)
-        1 / (Σ_v s_kv + β'V).
-    prior : tuple of float
-        α', β' and β'V.
-    """
-
-    documents: Array
-    words: Array
-    totals: Array
-    norm: Array
-    prior: tuple[float, float, float]
 
 
 @inlined
@@ -141,17 +93,6 @@ def uniform(work, row, total):
     return total
 
 
-@inlined
-def joint(documents, d, words, v, norm, prior, scale, correction, work, row):
-    """Write a token's joint probabilities (condexp_plsa) into a row of ``work``; return their sum."""
-    total = 0.0
-    for k in range(work.shape[1]):
-        of_document = entry(documents, d, k, scale, correction, prior[0])
-        work[row, k] = of_document * entry(words, v, k, scale, correction, prior[1]) * norm[k]
-        total += work[row, k]
-    return total
-
-
 @helper
 def careful(documents, d, words, v, norm, prior, scale, correction, work, row):
     """Do what :func:`joint` does for tokens of probability near zero.
@@ -167,6 +108,19 @@ def careful(documents, d, words, v, norm, prior, scale, correction, work, row):
         work[row, k] = share * entry(words, v, k, scale, correction, prior[1]) * norm[k]
         total += work[row, k]
     return uniform(work, row, total)
+
+
+@inlined
+def joint(documents, d, words, v, norm, prior, scale, correction, work, row):
+    """Write a token's joint probabilities (condexp_plsa) into a row of ``work``; return their sum."""
+    total = 0.0
+    for k in range(work.shape[1]):
+        of_document = entry(documents, d, k, scale, correction, prior[0])
+        work[row, k] = of_document * entry(words, v, k, scale, correction, prior[1]) * norm[k]
+        total += work[row, k]
+    if not total > SMALLEST:
+        total = careful(documents, d, words, v, norm, prior, scale, correction, work, row)
+    return total
 
 
 @inlined
@@ -196,16 +150,14 @@ def renewed(memory, i, k, value, share):
 
 
 @helper
-def look_up(tokens, order, first, tables, scale, correction, work):
+def look_up(place, order, first, tables, prior, scale, correction, work):
     """Write the responsibilities of tokens from ``order[first]`` on into the second half of ``work``."""
-    documents, words, _, norm, prior = tables
+    documents, words, _, norm, _ = tables
     b = work.shape[0] // 2
     for q in range(b):
         i = order[first + q]
-        d, v = tokens.place[i, 0], tokens.place[i, 1]
+        d, v = place[i, 0], place[i, 1]
         total = joint(documents, d, words, v, norm, prior, scale, correction, work, b + q)
-        if not total > SMALLEST:
-            total = careful(documents, d, words, v, norm, prior, scale, correction, work, b + q)
         for k in range(work.shape[1]):
             work[b + q, k] *= 1.0 / total
 
@@ -217,8 +169,7 @@ def write_out(tables, scale, correction, before):
         for row in range(into.shape[0]):
             for k in range(into.shape[2]):
                 into[row, U, k] = statistic(table, row, k, scale, correction)
-    before.norm[:] = tables.norm
-    before.prior[0], before.prior[1] = tables.prior[0], tables.prior[1]
+    before.norm[:], before.prior[:] = tables.norm, tables.prior
 
 
 @kernel
@@ -230,8 +181,10 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
 
     Parameters
     ----------
-    tokens : WeightedTokens
-        The samples.
+    tokens : tuple
+        The samples: document and word (n, 2); their weights (n,), empty if all are equal; their weights in a
+        mean over drawn tokens, empty also if tokens are drawn in proportion to weights; the factor of these
+        in such a mean, n / (W·b) or 1 / b; and 1 / W, the factor of weights in a mean over all.
     steps : ndarray, shape (T,)
         γ of each iteration.
     order : ndarray of int, shape (T·b,) or (T·2b,)
@@ -247,7 +200,7 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
         and the totals that are proposed.
     memory : ndarray, shape (n, K), or None
         Renewed by the second stream (fiem), or if there is none by the drawn tokens (iem).
-    before : Before or None
+    before : Tables or None
         θ of the previous iteration (spider), the reference of the first one; θ before the last iteration is
         written there. Without it and a memory, the reference is the anchor (sem-vr).
 
@@ -259,7 +212,8 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
         Number of steps that were rejected.
     """
     tokens, tables, order, work = borrowed(tokens), borrowed(tables), borrowed(order), borrowed(work)
-    documents, words, totals, norm, prior = tables
+    documents, words, totals, norm, priors = tables
+    prior = priors[0], priors[1], priors[2]
     place, weights, own, mean, share = tokens
     n_topics = work.shape[1]
     b, rows, rejected, is_zero = work.shape[0] // 2, order.shape[0] // steps.shape[0], 0, False
@@ -267,9 +221,8 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
     for k in range(n_topics):
         norm[k] = 1.0 / (totals[0, k] + prior[2])
     if before is not None:
-        no_prior = (before.prior[0], before.prior[1], 0.0)
-        old = Tables(before.documents, before.words, totals, before.norm, no_prior)
-        look_up(tokens, order, 0, old, 1.0, None, work)
+        old = before.prior[0], before.prior[1], before.prior[2]
+        look_up(place, order, 0, before, old, 1.0, None, work)
     for t in range(steps.shape[0]):
         gamma, keep = steps[t], 1.0 - steps[t]
         for k in range(n_topics):
@@ -279,8 +232,6 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
             i = order[t * rows + q]
             d, v = place[i, 0], place[i, 1]
             total = joint(documents, d, words, v, norm, prior, scale, correction, work, q)
-            if not total > SMALLEST:
-                total = careful(documents, d, words, v, norm, prior, scale, correction, work, q)
             factor = 1.0 / total
             weight = weighted(own, i, mean)
             if correction is None:
@@ -304,7 +255,7 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
                     work[-1, k] += gamma * work[q, k]
         if before is not None:
             if t + 1 < steps.shape[0]:
-                look_up(tokens, order, (t + 1) * b, tables, scale, correction, work)
+                look_up(place, order, (t + 1) * b, tables, prior, scale, correction, work)
             else:
                 write_out(tables, scale, correction, before)
         low = np.inf
@@ -341,28 +292,10 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
     return scale, rejected
 
 
-class Entries(NamedTuple):
-    """The input of a pass: equal tokens of a document are one entry if the source has them so.
-
-    Attributes
-    ----------
-    document, word : ndarray of uint32, shape (m,)
-    factor : ndarray, shape (m,)
-        Count times weight.
-    begin : ndarray of int, shape (m + 1,) or (0,)
-        Entry e is tokens ``begin[e]`` to ``begin[e + 1]`` − 1; empty if it is token e.
-    """
-
-    document: NDArray[np.uint32]
-    word: NDArray[np.uint32]
-    factor: Array
-    begin: Index
-
-
 @inlined
-def posterior(entries, e, doc_topic, word_topic, row):
-    """Write the responsibilities of entry e (condexp_plsa) into ``row`` (K,); uniform at probability zero."""
-    d, v, total = entries.document[e], entries.word[e], 0.0
+def posterior(doc_topic, d, word_topic, v, row):
+    """Write the responsibilities of a token (condexp_plsa) into ``row`` (K,); uniform at probability zero."""
+    total = 0.0
     for k in range(row.shape[0]):
         row[k] = doc_topic[d, k] * word_topic[v, k]
         total += row[k]
@@ -380,6 +313,10 @@ def full_pass(entries, doc_topic, word_topic, memory, start, stop):
 
     Parameters
     ----------
+    entries : tuple
+        Document, word and factor of m entries, equal tokens of a document if the source has them so: the
+        factor is count times weight. Then where they begin (m + 1,): entry e is tokens ``begin[e]`` to
+        ``begin[e + 1]`` − 1; empty if it is token e.
     doc_topic, word_topic : ndarray, shapes (D, K) and (V, K)
         θ; words are times topic_scale.
     memory : ndarray, shape (n, K), or None
@@ -393,36 +330,37 @@ def full_pass(entries, doc_topic, word_topic, memory, start, stop):
     by_document : ndarray, shape (documents from the first to the last that occurs, K)
     by_word : ndarray, shape (V, K)
     """
-    entries, doc_topic, word_topic = borrowed(entries), borrowed(doc_topic), borrowed(word_topic)
-    first = last = np.int64(entries.document[start])
+    document, word, factor, begin = borrowed(entries)
+    doc_topic, word_topic = borrowed(doc_topic), borrowed(word_topic)
+    first = last = np.int64(document[start])
     for e in range(start, stop):
-        first = min(first, np.int64(entries.document[e]))
-        last = max(last, np.int64(entries.document[e]))
+        first, last = min(first, np.int64(document[e])), max(last, np.int64(document[e]))
     row = np.empty(doc_topic.shape[1])
     by_document, by_word = np.zeros((last + 1 - first, row.shape[0])), np.zeros(word_topic.shape)
     for e in range(start, stop):
-        posterior(entries, e, doc_topic, word_topic, row)
+        d, v = document[e], word[e]
+        posterior(doc_topic, d, word_topic, v, row)
         if memory is not None:
-            head, end = (entries.begin[e], entries.begin[e + 1]) if entries.begin.shape[0] > 0 else (e, e + 1)
+            head, end = (begin[e], begin[e + 1]) if begin.shape[0] > 0 else (e, e + 1)
             for i in range(head, end):
                 for k in range(row.shape[0]):
                     memory[i, k] = row[k]
             for k in range(row.shape[0]):
                 row[k] = memory[head, k]
-        d, v, factor = entries.document[e] - first, entries.word[e], entries.factor[e]
         for k in range(row.shape[0]):
-            by_document[d, k] += factor * row[k]
-            by_word[v, k] += factor * row[k]
+            by_document[d - first, k] += factor[e] * row[k]
+            by_word[v, k] += factor[e] * row[k]
     return first, by_document, by_word
 
 
 @kernel
 def log_likelihood(entries, doc_topic, word_topic, start, stop):
     """Return Σ_e factor_e log Σ_k doc_topic_dk word_topic_vk of the entries ``start`` to ``stop`` − 1."""
+    document, word, factor, _ = entries
     value = 0.0
     for e in range(start, stop):
-        d, v, total = entries.document[e], entries.word[e], 0.0
+        total = 0.0
         for k in range(doc_topic.shape[1]):
-            total += doc_topic[d, k] * word_topic[v, k]
-        value += entries.factor[e] * np.log(total)
+            total += doc_topic[document[e], k] * word_topic[word[e], k]
+        value += factor[e] * np.log(total)
     return value

@@ -23,7 +23,7 @@ from swiftem.core.checks import MemoryLimitError
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index
 from swiftem.kernels.torch_device import LIVE, copied
-from swiftem.topics.compute.corpus import Documents, Rows
+from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
 
 if TYPE_CHECKING:
@@ -384,14 +384,8 @@ def host_blocks(
     """Return blocks of documents between ``edges``: their counts, made on the device, in pinned memory."""
     blocks = []
     for start, stop in pairwise(edges):
-        first, last = documents.begin[start], documents.begin[stop]
-        rows = Rows(
-            documents.begin[start : stop + 1] - first,
-            documents.word[first:last],
-            documents.count[first:last],
-            (stop - start, documents.n_words),
-        )
-        made = DeviceCounts.of(Documents(rows, documents.weight[start:stop]), n_topics, device, dtype)
+        part = Documents(documents.matrix()[start:stop], documents.weight[start:stop])
+        made = DeviceCounts.of(part, n_topics, device, dtype)
         blocks.append((slice(start, stop), made.with_tensors([*map(_on_host, made.tensors())])))
     return blocks
 

@@ -19,9 +19,8 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.documents.counts import checked_sparse, is_sparse, without_zeros
 from swiftem.data.units.compute import UnitCompute, pairwise_sum
 from swiftem.data.units.source import UnitSamples, aligned, unit_weights
-from swiftem.data.units.tasks import nothing
 from swiftem.data.weights import check_weights
-from swiftem.topics.compute.corpus import Documents, SmallDocuments
+from swiftem.topics.compute.corpus import Between, Documents, LeftOut, SmallDocuments, nothing
 from swiftem.topics.documents import BoundDocuments
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def summarise_documents(documents: Documents) -> CountSummary:
 def unit_counts(
     topics: Array,
     alpha: Array,
-    left_out: tuple[Array, Array] | None,
+    left_out: LeftOut | None,
     documents: Documents,
 ) -> tuple[Array, float]:
     """Return the expected counts of words in topics (V, K) of a unit, and its log-likelihood.
@@ -121,11 +120,7 @@ def unit_counts(
         The unit.
     """
     places, _ = documents.fold_in(topics, alpha, max_iter=ROUNDS, tol=TOLERANCE)
-    if left_out is None:
-        counts, value = documents.em_pass(places, topics, alpha)
-    else:
-        totals, beta = left_out
-        counts, value = documents.leave_one_out_pass(places, topics, totals, alpha, beta)
+    counts, value = documents.em_pass(places, topics, alpha, left_out)
     return np.ascontiguousarray(counts.T), float(value)
 
 
@@ -202,15 +197,16 @@ class UnitDocuments(UnitSamples):
         matrix = csr_array(vstack([part.matrix() for part in parts], format="csr"))
         return read_documents(matrix, np.concatenate([part.weight for part in parts]), "X", small=self.small)
 
-    def counts(
+    def em_pass(
         self,
+        doc_topic: object,
         topics: Array,
         alpha: Array,
-        left_out: tuple[Array, Array] | None,
-        between: Callable[[], None] = nothing,
+        left_out: LeftOut | None = None,
+        between: Between = nothing,
     ) -> tuple[Array, float]:
-        """Return the sum of the counts (K, V) of all units by :func:`unit_counts`, and of log-likelihoods."""
-        task = partial(unit_counts, topics, alpha, left_out)
+        """As :meth:`Documents.em_pass`, with documents that are folded in; ``doc_topic`` is not used."""
+        task = partial(unit_counts, np.asarray(topics), alpha, left_out)
         sums, value = [], 0.0
         most = max(1, MOST_BYTES // (8 * self.n_words * len(alpha)))
         for first in range(0, self.n, most):
@@ -218,24 +214,6 @@ class UnitDocuments(UnitSamples):
             sums.append(pairwise_sum(np.array([counts for counts, _ in results])))
             value += float(sum(one for _, one in results))
         return pairwise_sum(np.array(sums)).T, value
-
-    def em_pass(
-        self, doc_topic: Array, topics: Array, alpha: Array, between: Callable[[], None] = nothing
-    ) -> tuple[Array, float]:
-        """As :meth:`Documents.em_pass`, with documents that are folded in; ``doc_topic`` is not used."""
-        return self.counts(np.asarray(topics), alpha, None, between)
-
-    def leave_one_out_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        totals: Array,
-        alpha: Array,
-        beta: Array,
-        between: Callable[[], None] = nothing,
-    ) -> tuple[Array, float]:
-        """As :meth:`Documents.leave_one_out_pass`, with documents that are folded in."""
-        return self.counts(np.asarray(topics), alpha, (totals, beta), between)
 
     def log_likelihood(self, topics: Array, alpha: Array, max_iter: int, tol: float) -> float:
         """Return the log-likelihood of all documents, which are folded in."""
@@ -248,12 +226,8 @@ class UnitDocumentsCompute(UnitCompute):
     _model: BoundDocuments
     _source: UnitDocuments  # type: ignore[assignment]
 
-    def _given(self, theta: Theta) -> tuple[Array, Array, None]:
-        """Return the first arguments of :func:`unit_counts`."""
-        return np.ascontiguousarray(theta.word_topic.T), self._model.model.alpha, None
-
     def _sums(self, numbers: Index, theta: Theta) -> list[tuple[Array, float]]:
-        task = partial(unit_counts, *self._given(theta))
+        task = partial(unit_counts, np.ascontiguousarray(theta.T), self._model.model.alpha, None)
         results = self._source.units.map(task, numbers[:, None].tolist(), check=self._between_blocks)
         weights = self._source.weight[numbers]
         return [
@@ -263,7 +237,8 @@ class UnitDocumentsCompute(UnitCompute):
 
     def full(self, theta: Theta) -> Array:
         """Return the mean statistics of all documents, (V·K,)."""
-        by_topic, _ = self._source.counts(*self._given(theta), self._between_blocks)
+        topics, alpha = np.ascontiguousarray(theta.T), self._model.model.alpha
+        by_topic, _ = self._source.em_pass(None, topics, alpha, between=self._between_blocks)
         self.evaluations += self.n
         return by_topic.T.ravel() / self._source.total_weight
 
