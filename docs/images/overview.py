@@ -1,6 +1,6 @@
 """Draw the picture of the README: a fitted mixture, and five methods by passes over the data.
 
-Run it: python docs/images/overview.py
+Run it: PYTHONPATH=. python docs/images/overview.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.report.drawing import label_ends, plain_axes
+from paper.reports.figures import label_ends, plain_axes
 from swiftem.report.numbers import style_of
 
 FILE = Path(__file__).with_name("overview.png")
