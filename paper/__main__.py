@@ -62,7 +62,7 @@ def request(arguments: Sequence[str] | None = None) -> Request:
     for folder in (given.out, *given.out.parents):
         if folder.exists() and not folder.is_dir():
             parser.error(f"--out: {folder} is a file: name a folder for the results.")
-    return Request.of(given.name, given.quick, given.runs, given.seed, given.corpus, given.out)
+    return Request(given.name, given.quick, given.runs, given.seed, given.corpus, given.out)
 
 
 def _at_least(minimum: int) -> type[int]:

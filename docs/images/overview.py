@@ -58,7 +58,7 @@ def main() -> None:
     left.set_title("A Gaussian mixture of five components", loc="left", fontweight="bold")
     X = overlapping()
     best = swiftem.GaussianMixture(M, method="em", max_iter=1000, tol=1e-12, **START).fit(X)
-    plain_axes(right, x="passes over the data", y="mean log-likelihood below the best", log_y=True)
+    plain_axes(right, x="passes over the data", y="mean log-likelihood below the best", log="y")
     ends = []
     for name in ("em", "sem", "iem", "sem-vr", "fiem"):
         fit = swiftem.GaussianMixture(M, method=name, max_iter=PASSES, tol=0, **START).fit(X)

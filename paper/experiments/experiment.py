@@ -1,26 +1,29 @@
-"""The result of an experiment, its interruption by Ctrl-C, and its progress."""
+"""The result of an experiment, its jobs with their progress, and its interruption by Ctrl-C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from swiftem.core.result import Result
 
-__all__ = ["Experiment", "Progress", "Tally", "collect", "complete", "no_progress"]
-
 Progress = Callable[[str, float], None]
-"""Called with the current task, in a few words, and the completed share of the experiment, from 0 to 1."""
+"""Called with the current job, in a few words, and the completed share of the experiment, from 0 to 1."""
 
 
 def no_progress(doing: str, share: float) -> None:
     """Ignore the progress."""
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Job(NamedTuple):
+    """A part of an experiment: what it does, in a few words, its cost in any unit, and its rows."""
+
+    doing: str
+    cost: float
+    rows: Callable[[], Sequence[Any]]
+
+
+class Experiment(NamedTuple):
     """The raw numbers of one experiment.
 
     Attributes
@@ -48,12 +51,16 @@ class Experiment:
     interrupted: bool
 
 
-def collect(name: str, settings: dict[str, str], parts: Iterable[list[Any]]) -> Experiment:
-    """Return the experiment with the rows of all parts; after Ctrl-C, of the complete ones."""
+def collect(name: str, settings: dict[str, str], jobs: Sequence[Job], progress: Progress) -> Experiment:
+    """Return the experiment with the rows of all jobs; after Ctrl-C, of the complete ones."""
     rows: list[Any] = []
+    total, done = sum(job.cost for job in jobs), 0.0
     try:
-        for part in parts:
-            rows += part
+        for job in jobs:
+            progress(job.doing, done / total)
+            rows += job.rows()
+            done += job.cost
+            progress(job.doing, done / total)
     except KeyboardInterrupt:
         return Experiment(name, settings, tuple(rows), interrupted=True)
     return Experiment(name, settings, tuple(rows), interrupted=False)
@@ -64,42 +71,3 @@ def complete(result: Result) -> Result:
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return result
-
-
-class Tally:
-    """Combines the progress of jobs of unequal cost into that of the whole.
-
-    Parameters
-    ----------
-    total : float
-        The cost of all jobs together, in any unit.
-    progress : Progress
-        Called with the progress.
-
-    Examples
-    --------
-    >>> tally = Tally(4.0, lambda doing, share: print(doing, share))
-    >>> with tally.job("first", 1.0) as at:
-    ...     at(0.5)
-    first 0.0
-    first 0.125
-    first 0.25
-    """
-
-    def __init__(self, total: float, progress: Progress) -> None:
-        self._total, self._progress = total, progress
-        self._done = self._told = 0.0
-
-    @contextmanager
-    def job(self, doing: str, cost: float) -> Iterator[Callable[[float], None]]:
-        """Yield a function that takes the completed share of this job."""
-
-        def at(share: float) -> None:
-            # Estimates fluctuate; a bar that moves backwards would be worse.
-            self._told = max(self._told, min(1.0, (self._done + cost * share) / self._total))
-            self._progress(doing, self._told)
-
-        at(0.0)
-        yield at
-        at(1.0)
-        self._done += cost

@@ -1,21 +1,124 @@
-"""Common parts of the paper's two Gaussian experiments: the data, the start, and the limit of batch EM."""
+"""Common parts of the Gaussian experiments: data, start, limit of batch EM, runs measured epoch by epoch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import log10
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from paper.experiments.experiment import complete
 from swiftem._run import run
+from swiftem.core.draws import Seed
+from swiftem.core.model import Model
 from swiftem.core.result import Iterate
-from swiftem.core.types import Array
-from swiftem.methods import EM
+from swiftem.core.types import Array, Theta
+from swiftem.methods import EM, Method
 from swiftem.models import GaussianMixtureModel, GaussianMixtureTheta
 
-__all__ = ["Limit", "batch_em_limit", "gmm_data", "squared_error"]
+
+class Point(NamedTuple):
+    """State of a run after an epoch: n iterations, one for ``"em"``.
+
+    Attributes
+    ----------
+    epoch : int
+        Epochs done.
+    passes : float
+        E-step evaluations divided by n, the first pass included.
+    seconds : float
+        Time of the run, without the measurements.
+    value : float
+        The measured value.
+    """
+
+    epoch: int
+    passes: float
+    seconds: float
+    value: float
+
+
+def trace(
+    model: Model,
+    data: Any,
+    method: Method,
+    *,
+    theta0: Theta,
+    epochs: int,
+    seed: Seed,
+    measure: Callable[[Theta], float],
+) -> list[Point]:
+    """Run ``method`` for ``epochs`` and measure θ after each, and before the first.
+
+    Parameters
+    ----------
+    model, data, method, theta0, seed
+        As in :func:`swiftem.run`; ``data`` as a source avoids reading it again.
+    epochs : int
+        Epochs, n iterations each; for ``"em"`` one iteration, which is a full pass.
+    measure : callable
+        Returns the value of a θ.
+
+    Returns
+    -------
+    list of Point
+        epochs + 1 of them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C: an incomplete curve would be misleading in an average over runs.
+
+    Examples
+    --------
+    >>> from swiftem import methods, models
+    >>> model = models.GaussianMixtureModel(n_components=1)
+    >>> start = model.theta(means=[[0.0]])
+    >>> points = trace(
+    ...     model, [1.0, 2.0], methods.EM(), theta0=start, epochs=2, seed=0, measure=lambda t: t.means.item()
+    ... )
+    >>> [(point.epoch, point.passes, round(point.value, 2)) for point in points]
+    [(0, 1.0, 0.0), (1, 2.0, 1.5), (2, 3.0, 1.5)]
+    """
+    points: list[Point] = []
+    measuring, began = 0.0, perf_counter()
+
+    def record(iterate: Iterate) -> None:
+        nonlocal measuring
+        now = perf_counter()
+        value = measure(iterate.theta)
+        points.append(Point(len(points), iterate.passes, now - began - measuring, value))
+        measuring += perf_counter() - now
+
+    every = method.epoch(data.n if hasattr(data, "n") else len(data))
+    result = run(
+        model,
+        data,
+        method,
+        theta0=theta0,
+        n_iter=epochs * every,
+        seed=seed,
+        record_every=every,
+        record=record,
+    )
+    complete(result)
+    return points
+
+
+def warm_up(model: Model, data: Any, methods: Iterable[Method], theta0: Theta) -> float:
+    """Compile or load all kernels of these methods, and return the seconds it took.
+
+    >>> from swiftem import methods, models
+    >>> model = models.GaussianMixtureModel(n_components=1)
+    >>> warm_up(model, [1.0, 2.0], [methods.EM()], model.theta(means=[[0.0]])) >= 0
+    True
+    """
+    start = perf_counter()
+    for method in methods:
+        complete(run(model, data, method, theta0=theta0, n_iter=2, seed=0))
+    return perf_counter() - start
+
 
 MEANS = (0.5, -0.5)
 START_MEANS = ((1.0,), (-1.0,))
@@ -70,7 +173,6 @@ def batch_em_limit(
     theta0: GaussianMixtureTheta,
     *,
     smallest_change: float = DOUBLE_PRECISION,
-    at: Callable[[float], None] = lambda share: None,
 ) -> Limit:
     r"""Return :math:`\theta^\star`, the limit of batch EM from ``theta0``.
 
@@ -84,8 +186,6 @@ def batch_em_limit(
         The start.
     smallest_change : float
         Change of the means that counts as convergence; the default is double precision.
-    at : callable, optional
-        Called with the completed share, an estimate.
 
     Raises
     ------
@@ -109,9 +209,6 @@ def batch_em_limit(
         nonlocal last
         change = float(np.abs(iterate.theta.means - last).max())
         last = iterate.theta.means
-        if change > smallest_change and iterate.k:
-            # EM converges linearly, so the logarithm of the change measures the progress.
-            at(min(1.0, max(0.0, log10(change) / log10(smallest_change))))
         return iterate.k > 0 and change <= smallest_change
 
     result = run(

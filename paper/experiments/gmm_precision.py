@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from paper.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
-from paper.experiments.gmm import START_MEANS, batch_em_limit, gmm_data, squared_error
-from paper.experiments.trace import trace, warm_up
-from swiftem.core.checks import check_int
+from paper.experiments.experiment import Experiment, Job, Progress, collect, no_progress
+from paper.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error, trace, warm_up
 from swiftem.core.schedules import inverse
+from swiftem.core.types import Array
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
-
-__all__ = ["PrecisionRow", "gmm_precision", "precision_methods"]
 
 MODEL = GaussianMixtureModel(n_components=2)
 STEP = 0.003
@@ -98,13 +94,8 @@ def gmm_precision(
     >>> [(row.method, row.epoch, row.passes) for row in rows[:4]]
     [('em', 0, 1.0), ('em', 1, 2.0), ('em', 2, 3.0), ('sem', 0, 1.0)]
     """
-    check_int("n", n, minimum=2)
-    check_int("epochs", epochs, minimum=1)
-    check_int("runs", runs, minimum=1)
-    check_int("seed", seed, minimum=0)
     start = MODEL.theta(means=START_MEANS)
     methods = precision_methods()
-    tally = Tally(runs * (REFERENCE_COST + sum(COST.values())), progress)
     settings = {
         "samples": f"n = {n:,} of two Gaussians, unit variances, means ±0.5, equal weights",
         "start": "means (1, −1), equal weights; weights are estimated, δ = ε = 0.001",
@@ -113,34 +104,40 @@ def gmm_precision(
         "runs": f"{runs}, each with its own sample and draws; seed {seed}",
     }
 
-    def rows() -> Iterator[list[PrecisionRow]]:
-        # Not fewer samples: shuffled passes are drawn many at a time, the more the shorter they are.
-        compiling = warm_up(MODEL, np.linspace(-2.0, 2.0, 1000), methods.values(), start)
-        settings["compiling"] = f"{compiling:.1f} s, not counted"
-        passes: list[int] = []
-        for number in range(runs):
-            randomness = np.random.SeedSequence([seed, number])
-            y = gmm_data(n, np.random.default_rng(randomness))
-            with tally.job("EM until convergence", REFERENCE_COST) as at:
-                limit = batch_em_limit(MODEL, y, start, at=at)
-            passes.append(limit.n_iter)
-            settings["passes of EM to convergence"] = " to ".join(
-                f"{count:,}" for count in sorted({min(passes), max(passes)})
-            )
-            if not limit.converged:
-                settings["caution"] = f"EM had not converged in {limit.n_iter:,} passes: errors are not exact"
-            for name, method in methods.items():
-                with tally.job(name, COST[name]) as at:
-                    points = trace(
-                        MODEL,
-                        y,
-                        method,
-                        theta0=start,
-                        epochs=epochs,
-                        seed=randomness,
-                        measure=partial(squared_error, limit=limit),
-                        at=at,
-                    )
-                yield [PrecisionRow(name, number, *point) for point in points]
+    samples: dict[int, tuple[Array, Limit]] = {}
 
-    return collect("gmm-precision", settings, rows())
+    def compiling() -> list[PrecisionRow]:
+        # Not fewer samples: shuffled passes are drawn many at a time, the more the shorter they are.
+        seconds = warm_up(MODEL, np.linspace(-2.0, 2.0, 1000), methods.values(), start)
+        settings["compiling"] = f"{seconds:.1f} s, not counted"
+        return []
+
+    def reference(number: int) -> list[PrecisionRow]:
+        y = gmm_data(n, np.random.default_rng(np.random.SeedSequence([seed, number])))
+        samples[number] = y, batch_em_limit(MODEL, y, start)
+        passes = sorted({limit.n_iter for _, limit in samples.values()})
+        settings["passes of EM to convergence"] = " to ".join(
+            f"{k:,}" for k in sorted({passes[0], passes[-1]})
+        )
+        if not all(limit.converged for _, limit in samples.values()):
+            settings["caution"] = f"EM had not converged in {passes[-1]:,} passes: errors are not exact"
+        return []
+
+    def curve(number: int, name: str) -> list[PrecisionRow]:
+        y, limit = samples[number]
+        points = trace(
+            MODEL,
+            y,
+            methods[name],
+            theta0=start,
+            epochs=epochs,
+            seed=np.random.SeedSequence([seed, number]),
+            measure=partial(squared_error, limit=limit),
+        )
+        return [PrecisionRow(name, number, *point) for point in points]
+
+    jobs = [Job("compiling", 1.0, compiling)]
+    for number in range(runs):
+        jobs.append(Job("EM until convergence", REFERENCE_COST, partial(reference, number)))
+        jobs += [Job(name, COST[name], partial(curve, number, name)) for name in methods]
+    return collect("gmm-precision", settings, jobs, progress)

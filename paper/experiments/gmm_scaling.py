@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import nan
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-from paper.experiments.experiment import Experiment, Progress, Tally, collect, complete, no_progress
-from paper.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error
-from paper.experiments.trace import warm_up
+from paper.experiments.experiment import Experiment, Job, Progress, collect, complete, no_progress
+from paper.experiments.gmm import START_MEANS, Limit, batch_em_limit, gmm_data, squared_error, warm_up
 from swiftem._run import run
-from swiftem.core.checks import check_choice, check_int, check_real
 from swiftem.core.result import Iterate
 from swiftem.core.schedules import sample_size
 from swiftem.core.types import Array, Index
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, VarianceReducedEM
 from swiftem.models import GaussianMixtureModel
-
-__all__ = ["AUTHORS_LOG", "SETTINGS", "ReachRow", "Setting", "fit_slope", "gmm_scaling", "reach", "sample"]
 
 WEIGHTS = (0.2, 0.8)
 SIZES = (1_000, 3_162, 10_000, 31_623, 100_000)
@@ -97,7 +94,7 @@ class ReachRow(NamedTuple):
     seconds: float
 
 
-def fit_slope(sizes: Sequence[int], iterations: Sequence[float]) -> float:
+def fit_slope(sizes: Sequence[float], iterations: Sequence[float]) -> float:
     """Return the least-squares slope of log iterations on log n; NaN with fewer than two sizes.
 
     >>> round(fit_slope([1000, 10_000, 100_000], [50, 232, 1077]), 2)
@@ -150,21 +147,11 @@ def gmm_scaling(
     >>> [row.method for row in rows]
     ['em', 'iem', 'sem-vr', 'fiem']
     """
-    if not len(sizes):
-        raise ValueError("sizes must hold at least one number of samples, got none.")
-    for n in sizes:
-        check_int("sizes", n, minimum=2)
-    for name in settings:
-        check_choice("settings", name, tuple(SETTINGS))
-    check_int("runs", runs, minimum=1)
-    check_int("seed", seed, minimum=0)
-    check_real("precision", precision, minimum=0.0)
     plan = [
         (name, n)
         for name in settings
         for n in (sizes if name != "authors" else [n for n in AUTHORS_LOG if n <= max(sizes)])
     ]
-    tally = Tally(runs * sum(_cost(SETTINGS[name], n) for name, n in plan), progress)
     said = {
         "samples": "two Gaussians, unit variances, means ±0.5, weights 0.2 and 0.8",
         "start": "means (1, −1) and weights (0.2, 0.8), which are kept (known) or estimated (free)",
@@ -178,28 +165,37 @@ def gmm_scaling(
         "runs": f"{runs}, each with its own sample and draws; the average is shown; seed {seed}",
     }
 
-    def rows() -> Iterator[list[ReachRow]]:
-        compiling = 0.0
+    moving: list[str] = []
+
+    def compiling() -> list[ReachRow]:
+        seconds = 0.0
         for setting in (SETTINGS[name] for name in dict.fromkeys(settings)):
             model = _model(setting)
             tools = [_method(name, setting.step, 4)[0] for name in setting.methods]
-            compiling += warm_up(
-                model, np.arange(4.0), tools, model.theta(weights=WEIGHTS, means=START_MEANS)
-            )
-        said["compiling"] = f"{compiling:.1f} s, not counted"
-        moving = 0
-        for name, n in plan:
-            for number in range(runs):
-                with tally.job(f"{SETTINGS[name].title}, n = {n:,}", _cost(SETTINGS[name], n)) as at:
-                    found, limit = _reach_all(name, n, number, precision, seed, at)
-                yield found
-                moving += not limit.converged
-                if moving:
-                    said["caution"] = (
-                        f"EM had not converged when it was stopped, in {moving} samples: μ* is inexact there"
-                    )
+            start = model.theta(weights=WEIGHTS, means=START_MEANS)
+            seconds += warm_up(model, np.arange(4.0), tools, start)
+        said["compiling"] = f"{seconds:.1f} s, not counted"
+        return []
 
-    return collect("gmm-scaling", said, rows())
+    def one_sample(name: str, n: int, number: int) -> list[ReachRow]:
+        setting = SETTINGS[name]
+        randomness = np.random.SeedSequence([seed, n, number])
+        y, limit = sample(_model(setting), n, randomness)
+        if not limit.converged:
+            moving.append(name)
+            said["caution"] = f"EM had not converged in {len(moving)} samples: μ* is inexact there"
+        rows = []
+        for method in setting.methods:
+            made, order = _method(method, setting.step, n)
+            reached = reach(_model(setting), y, made, order, setting, limit, precision, randomness)
+            rows.append(ReachRow(name, method, n, number, *reached))
+        return rows
+
+    jobs = [Job("compiling", 10_000.0, compiling)]
+    for name, n in plan:
+        doing, cost = f"{SETTINGS[name].title}, n = {n:,}", _cost(SETTINGS[name], n)
+        jobs += [Job(doing, cost, partial(one_sample, name, n, number)) for number in range(runs)]
+    return collect("gmm-scaling", said, jobs, progress)
 
 
 def _cost(setting: Setting, n: int) -> float:
@@ -222,23 +218,6 @@ def _method(name: str, c: float, n: int) -> tuple[Method, Index | None]:
         "fiem": FastIncrementalEM(step_size=sample_size(c)),
     }
     return methods[name], None
-
-
-def _reach_all(
-    name: str, n: int, number: int, precision: float, seed: int, at: Callable[[float], None]
-) -> tuple[list[ReachRow], Limit]:
-    """Return the rows of all methods on one sample, and the limit of batch EM on it."""
-    setting = SETTINGS[name]
-    model = _model(setting)
-    randomness = np.random.SeedSequence([seed, n, number])
-    y, limit = sample(model, n, randomness)
-    rows = []
-    for done, method in enumerate(setting.methods, start=1):
-        made, order = _method(method, setting.step, n)
-        reached = reach(model, y, made, order, setting, limit, precision, randomness)
-        rows.append(ReachRow(name, method, n, number, *reached))
-        at(done / len(setting.methods))
-    return rows, limit
 
 
 def sample(model: GaussianMixtureModel, n: int, randomness: np.random.SeedSequence) -> tuple[Array, Limit]:

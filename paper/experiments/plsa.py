@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paper.docstrings import Corpus, docstring_corpus
-from paper.experiments.experiment import Experiment, Progress, Tally, collect, no_progress
-from paper.experiments.trace import trace, warm_up
+from paper.experiments.experiment import Experiment, Job, Progress, collect, no_progress
+from paper.experiments.gmm import trace, warm_up
 from swiftem._run import objective
-from swiftem.core.checks import check_int
 from swiftem.core.schedules import inverse, power, sample_size
 from swiftem.data import CountSource, count_words, read_documents
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 from swiftem.models import PLSAModel, PLSATheta
-
-__all__ = ["STEPS", "LikelihoodRow", "docstring_corpora", "plsa", "read_corpora"]
 
 N_WORDS, SMALL = 300, 1_000
 MODEL = PLSAModel(n_topics=10)
@@ -70,7 +67,7 @@ class LikelihoodRow(NamedTuple):
 def docstring_corpora() -> dict[str, Corpus]:
     """Return the small and the large corpus available in every installation.
 
-    >>> {name: len(corpus) for name, corpus in docstring_corpora().items()}["small"]
+    >>> len(docstring_corpora()["small"].documents)
     1000
     """
     corpus = docstring_corpus()
@@ -150,11 +147,6 @@ def plsa(
     >>> [(row.steps, row.method) for row in rows if row.epoch == 2][:3]
     [('', 'em'), ('', 'iem'), ('paper', 'sem')]
     """
-    check_int("epochs", epochs, minimum=1)
-    check_int("runs", runs, minimum=1)
-    check_int("seed", seed, minimum=0)
-    if not corpora:
-        raise ValueError("corpora must hold at least one corpus, got none.")
     sources = {name: count_tokens(name, corpus) for name, corpus in corpora.items()}
     settings = {f"corpus {name}": _about(corpus, sources[name]) for name, corpus in corpora.items()}
     settings |= {
@@ -165,40 +157,41 @@ def plsa(
         "runs": f"{runs}, each with its own start and draws; one token per iteration; seed {seed}",
     }
     methods = [(steps, name, method) for steps, group in STEPS.items() for name, method in group.items()]
-    tally = Tally(
-        runs * sum(source.n * COST[name] for source in sources.values() for _, name, _ in methods), progress
-    )
 
-    def rows() -> Iterator[list[LikelihoodRow]]:
+    def compiling() -> list[LikelihoodRow]:
         tiny = count_tokens("tiny", ["apple pear plum", "saw plane chisel"] * 2)
         start = MODEL.bind(tiny).initial_theta(np.random.default_rng(0))
-        compiling = warm_up(MODEL, tiny, [method for *_, method in methods], start)
-        settings["compiling"] = f"{compiling:.1f} s, not counted"
-        for corpus, source in sources.items():
-            for number in range(runs):
-                randomness = np.random.SeedSequence([seed, number])
-                theta0 = MODEL.bind(source).initial_theta(np.random.default_rng(randomness))
-                for steps, name, method in methods:
-                    with tally.job(f"{corpus}: {name}", source.n * COST[name]) as at:
-                        points = trace(
-                            MODEL,
-                            source,
-                            method,
-                            theta0=theta0,
-                            epochs=epochs,
-                            seed=randomness,
-                            measure=partial(mean_log_likelihood, source),
-                            at=at,
-                        )
-                    yield [LikelihoodRow(corpus, steps, name, number, *point) for point in points]
+        seconds = warm_up(MODEL, tiny, [method for *_, method in methods], start)
+        settings["compiling"] = f"{seconds:.1f} s, not counted"
+        return []
 
-    return collect("plsa", settings, rows())
+    def curve(corpus: str, number: int, steps: str, name: str, method: Method) -> list[LikelihoodRow]:
+        source, randomness = sources[corpus], np.random.SeedSequence([seed, number])
+        points = trace(
+            MODEL,
+            source,
+            method,
+            theta0=MODEL.bind(source).initial_theta(np.random.default_rng(randomness)),
+            epochs=epochs,
+            seed=randomness,
+            measure=partial(mean_log_likelihood, source),
+        )
+        return [LikelihoodRow(corpus, steps, name, number, *point) for point in points]
+
+    jobs = [Job("compiling", 1_000.0, compiling)]
+    jobs += [
+        Job(f"{corpus}: {made[1]}", source.n * COST[made[1]], partial(curve, corpus, number, *made))
+        for corpus, source in sources.items()
+        for number in range(runs)
+        for made in methods
+    ]
+    return collect("plsa", settings, jobs, progress)
 
 
 def _about(corpus: Corpus | Sequence[str], source: CountSource) -> str:
     """Return the description of a corpus, in words."""
-    packages = corpus.packages if isinstance(corpus, Corpus) else {}
-    names = ", ".join(f"{name} {package.version}" for name, package in packages.items())
+    versions = corpus.versions if isinstance(corpus, Corpus) else {}
+    names = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
         (f"docstrings of {names}: " if names else "")
         + f"{source.n_documents:,} documents with any of the {source.n_words} most frequent content words, "

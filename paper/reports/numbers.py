@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10
-
-from swiftem.report.numbers import signed
-
-__all__ = ["likelihood", "power_of_ten", "short", "times"]
+from math import isfinite, log10
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -20,9 +16,7 @@ def power_of_ten(value: float) -> str:
     power = round(log10(value))
     if abs(log10(value) - power) > 1e-9:
         return ""
-    if 0 <= power <= 5:
-        return f"{10**power:,}"
-    return "10" + str(power).translate(SUPERSCRIPT)
+    return f"{10**power:,}" if 0 <= power <= 5 else "10" + str(power).translate(SUPERSCRIPT)
 
 
 def short(value: float) -> str:
@@ -37,26 +31,3 @@ def short(value: float) -> str:
     if -2 <= int(power) <= 3:
         return f"{float(f'{value:.2g}'):,.10g}"
     return f"{digits}·10" + str(int(power)).translate(SUPERSCRIPT)
-
-
-def likelihood(value: float) -> str:
-    """Return a log-likelihood with two digits and a true minus.
-
-    >>> likelihood(-4.7123)
-    '−4.71'
-    """
-    return signed(value, 2)
-
-
-def times(factor: float) -> str:
-    """Return a factor with one digit, rounded down, as a power of ten if it is large: more would be noise.
-
-    >>> times(347.0), times(2.5e20)
-    ('300', '10²⁰')
-    """
-    if not isfinite(factor):
-        return "infinitely many"
-    power = floor(log10(factor) + 1e-9)
-    if power >= 6:
-        return "10" + str(power).translate(SUPERSCRIPT)
-    return f"{floor(factor / 10.0**power * (1 + 1e-9)) * 10**power:,.10g}"

@@ -1,67 +1,37 @@
-"""A report as one self-contained HTML file: no network, no other file, any screen.
-
-Figures are SVG inside the page.
-"""
+"""A report as one self-contained HTML file: no network, no other file, any screen; figures are SVG inside."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from paper.reports.figures import panel_svg
-from paper.reports.section import Finding, Picture, Section, Table
+from paper.reports.growth import MISSING
+from paper.reports.section import OURS, Finding, Panel, Picture, Section, Table
+from swiftem.report.numbers import counted
 
-__all__ = ["page"]
-
-STYLE = """
-:root { --ink: #1a1a1a; --soft: #555; --line: #ddd; --good: #00704a; --bad: #b3261e; --note: #6b4e00; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 76rem; color: var(--ink); background: #fff;
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0; } h2 { font-size: 1.35rem; margin: 2.5rem 0 .5rem;
-  border-top: 2px solid var(--line); padding-top: 1.2rem; } h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
-p { max-width: 50rem; } nav a { margin-right: 1rem; }
-code, pre { font: .9em ui-monospace, "DejaVu Sans Mono", monospace; background: #f4f4f4; border-radius: 4px; }
-code { padding: .1em .3em; overflow-wrap: anywhere; } pre { padding: .7rem; overflow-x: auto; }
-.findings { list-style: none; padding: 0; margin: 1rem 0; max-width: 60rem; }
-.findings li { padding: .5rem 0 .5rem 8.2rem; position: relative; border-bottom: 1px solid var(--line); }
-.findings b { display: block; }
-.verdict { position: absolute; left: 0; top: .55rem; width: 7.4rem; font-size: .85rem; font-weight: 600; }
-.agrees { color: var(--good); } .disagrees { color: var(--bad); } .beyond { color: var(--note); }
-figure { margin: 1rem 0; } figcaption { font-weight: 600; margin-bottom: .5rem; }
-.panels { display: grid; gap: .5rem; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
-.panels div { margin: 0; } .panels img { width: 100%; height: auto; display: block; }
-.panels span { font-size: .9rem; color: var(--soft); }
-.wide { overflow-x: auto; margin: 1.2rem 0; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { text-align: right; white-space: nowrap;
-  padding: .25rem .7rem; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-thead th { white-space: normal; vertical-align: bottom; }
-caption { text-align: left; font-weight: 600; padding: .4rem 0; }
-.settings td, .settings th { white-space: normal; text-align: left; vertical-align: top; }
-.warning { background: #fff3d6; padding: .6rem .8rem; border-radius: 4px; }
-footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
-@media (max-width: 60rem) { .panels { grid-template-columns: minmax(0, 1fr); } }
-@media (max-width: 34rem) { .findings li { padding-left: 0; } .verdict { position: static; width: auto; }
-  th, td { padding: .25rem .4rem; } }
-@media print { .panels { break-inside: avoid; } }
-"""
-
-VERDICTS = {"agrees": "✓ agrees", "disagrees": "✗ disagrees", "beyond": "+ not in the paper"}
+VERDICTS = {"agrees": "✓ agrees", "disagrees": "✗ disagrees", "open": "? open"}
+FIGURES = {
+    "Figure 1: the Gaussian mixture": {
+        "gmm-precision": "precision by epoch",
+        "gmm-scaling": "iterations by n",
+    },
+    "Figure 2: pLSA": {"plsa": ""},
+}
+"""The paper's figures: the experiments whose pictures begin with their panels, and titles of these."""
+NOTES = (
+    "Seconds are of this computer and without compiling. Passes are E-step evaluations divided by n. "
+    "Lines and tables are medians over the runs, or means for counts of iterations; bands are the range "
+    "over the runs."
+)
 
 
 def page(
-    title: str,
-    lead: str,
-    sections: Sequence[Section],
-    *,
-    command: str,
-    facts: Mapping[str, str],
-    figures: bool = True,
+    title: str, lead: str, sections: Sequence[Section], *, command: str, facts: Mapping[str, str]
 ) -> str:
-    """Return the page.
+    """Return the page: the paper's figures, a row of verdicts, and the sections with folded tables.
 
     Parameters
     ----------
@@ -73,113 +43,133 @@ def page(
         The command that made the page.
     facts : mapping of str to str
         Versions and similar facts.
-    figures : bool
-        Whether to include the figures, which need matplotlib.
-
-    Returns
-    -------
-    str
-        HTML.
 
     Examples
     --------
+    >>> from paper.experiments.experiment import Experiment
     >>> from paper.reports.page import page
     >>> from paper.reports.section import Section
-    >>> html = page("Toy", "A toy.", [Section("toy", "A toy", "Nothing.")], command="none", facts={"a": "1"})
+    >>> toy = Section(Experiment("toy", {}, (), interrupted=False), "A toy", "Nothing.")
+    >>> html = page("Toy", "A toy.", [toy], command="none", facts={"a": "1"})
     >>> html.startswith("<!doctype html>"), "http" in html
     (True, False)
     """
-    findings = [(section, finding) for section in sections for finding in section.findings]
-    counts = {verdict: sum(finding.verdict == verdict for _, finding in findings) for verdict in VERDICTS}
-    summary = (
-        f"Of {counts['agrees'] + counts['disagrees']} claims of the paper that were checked, "
-        f"{counts['agrees']} agree with the measurements, {counts['disagrees']} not; "
-        "the other findings are not in the paper."
-        if findings
-        else "Nothing was complete enough to be compared with the paper."
-    )
-    links = "".join(f'<a href="#{escape(s.name)}">{escape(s.title)}</a>' for s in sections)
-    body = "".join(_section(section, figures) for section in sections)
-    return html_page(
-        title,
-        STYLE,
-        f"<p>{escape(lead)}</p>\n<p><b>{escape(summary)}</b></p>\n<nav>{links}</nav>\n"
-        f"{body}\n<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n{settings_table(facts)}\n"
-        "<footer>Seconds are of this computer and without compiling. Passes are E-step evaluations divided "
-        "by n. Lines and tables are medians over the runs, or means for counts of iterations; bands are the "
-        "range over the runs.</footer>",
-    )
-
-
-def html_page(title: str, style: str, body: str) -> str:
-    """Return a complete page: head, style, the title as heading, and the content."""
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    links = "".join(f'<a href="#{escape(s.experiment.name)}">{escape(s.title)}</a>' for s in sections)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>\n"
-        f'<h1 id="top">{escape(title)}</h1>\n{body}\n</body></html>\n'
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f"<p>{escape(lead)}</p>\n{_figures(sections)}{_verdicts(sections)}<nav>{links}</nav>\n"
+        f"{''.join(map(_section, sections))}<h2>How this was made</h2>\n<pre>{escape(command)}</pre>\n"
+        f"{_facts(facts)}\n<footer>{escape(NOTES)}</footer>\n</body></html>\n"
     )
 
 
-def _section(section: Section, figures: bool) -> str:
+def _figures(sections: Sequence[Section]) -> str:
+    """Return the paper's figures: the first panel of each picture of their experiments."""
+    html = ""
+    for title, experiments in FIGURES.items():
+        panels = [
+            (Panel(experiments[s.experiment.name] or picture.title, picture.panels[0].draw), picture.alt)
+            for s in sections
+            if s.experiment.name in experiments
+            for picture in (s.pictures if s.experiment.name == "plsa" else s.pictures[:1])
+        ]
+        if panels:
+            html += _panels(title, panels, columns=2)
+    return html
+
+
+def _verdicts(sections: Sequence[Section]) -> str:
+    """Return how many claims agree, those of the paper and of other papers apart, and a row of verdicts."""
+    by_source: dict[str, list[tuple[str, Finding]]] = {}
+    for section in sections:
+        for finding in section.findings:
+            by_source.setdefault(finding.source, []).append((section.experiment.name, finding))
+    if not by_source:
+        return '<p class="claims">Nothing was complete enough to be compared with the paper.</p>'
+    html = ""
+    for source, found in sorted(by_source.items(), key=lambda item: item[0] != OURS):
+        agree = sum(finding.verdict == "agrees" for _, finding in found)
+        undecided = sum(finding.verdict == "open" for _, finding in found)
+        claims = counted(len(found), "claim")
+        words = f"Of the paper’s {claims}" if source == OURS else f"Of {claims} of {source}"
+        words += f", {agree} {'agrees' if agree == 1 else 'agree'} with the measurements"
+        words += f", {undecided} undecided." if undecided else "."
+        chips = "".join(
+            f'<a class="{finding.verdict}" href="#{escape(name)}" title="{escape(finding.brief)}">'
+            f"{VERDICTS[finding.verdict][0]} {escape(finding.claim)}</a>"
+            for name, finding in found
+        )
+        html += (
+            f'<div class="claims"><p><b>{escape(words)}</b></p><div class="verdicts">{chips}</div></div>\n'
+        )
+    return html
+
+
+def _section(section: Section) -> str:
+    experiment = section.experiment
     parts = [
-        f'<section id="{escape(section.name)}"><h2>{escape(section.title)}</h2>',
+        f'<section id="{escape(experiment.name)}"><h2>{escape(section.title)}</h2>',
         f"<p>{escape(section.lead)}</p>",
     ]
-    if section.interrupted:
+    if experiment.interrupted:
         parts.append('<p class="warning">Interrupted: only complete results are shown.</p>')
-    parts.append(_findings(section.findings))
-    if figures:
-        parts += [_picture(picture) for picture in section.pictures]
-    elif section.pictures:
-        parts.append('<p class="warning">No figures: matplotlib is not installed.</p>')
+    findings = "".join(
+        f'<li><span class="verdict {f.verdict}">{VERDICTS[f.verdict]}</span><b>{escape(f.claim)}</b>'
+        f"{escape(f.words)}</li>\n"
+        for f in section.findings
+    )
+    parts.append(f'<ul class="findings">{findings}</ul>' if findings else "")
+    parts += [_picture(picture) for picture in section.pictures]
     parts += [_table(table) for table in section.tables]
-    if section.settings:
-        parts.append(f"<h3>Settings</h3>{settings_table(section.settings)}")
-    if section.data:
-        parts.append(f"<p>All numbers: <code>{escape(section.data)}</code> next to this page.</p>")
+    if experiment.settings:
+        parts.append(_folded("Settings", _facts(experiment.settings)))
+    if experiment.rows:
+        parts.append(f"<p>All numbers: <code>{escape(experiment.name)}.csv</code> next to this page.</p>")
     return "\n".join(parts) + "</section>\n"
 
 
-def _findings(findings: Sequence[Finding]) -> str:
-    items = "".join(
-        f'<li><span class="verdict {f.verdict}">{VERDICTS[f.verdict]}</span><b>{escape(f.claim)}</b>'
-        f"{escape(f.words)}</li>\n"
-        for f in findings
-    )
-    return f'<ul class="findings">{items}</ul>' if items else ""
-
-
 def _picture(picture: Picture) -> str:
-    panels = "".join(
-        f'<div><span>{escape(panel.title)}</span><img alt="{escape(f"{picture.alt} ({panel.title})")}" '
+    return _panels(picture.title, [(panel, picture.alt) for panel in picture.panels], columns=3)
+
+
+def _panels(title: str, panels: Iterable[tuple[Panel, str]], columns: int) -> str:
+    images = "".join(
+        f'<div><span>{escape(panel.title)}</span><img alt="{escape(f"{alt} ({panel.title})")}" '
         f'src="data:image/svg+xml;base64,{b64encode(panel_svg(panel)).decode()}"></div>'
-        for panel in picture.panels
+        for panel, alt in panels
     )
     return (
-        f"<figure><figcaption>{escape(picture.title)}</figcaption>"
-        f'<div class="panels" style="--columns: {picture.columns}">{panels}</div></figure>'
+        f"<figure><figcaption>{escape(title)}</figcaption>"
+        f'<div class="panels" style="--columns: {columns}">{images}</div></figure>\n'
     )
+
+
+def _folded(title: str, content: str) -> str:
+    return f'<details><summary>{escape(title)}</summary><div class="wide">{content}</div></details>'
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
-    rows = "".join(
+    """Return a table, folded; columns and rows without any number are left out, and so is an empty table."""
+    columns = [k for k in range(1, len(table.head)) if any(row[k] != MISSING for row in table.rows)]
+    rows = [row for row in table.rows if any(row[k] != MISSING for k in columns)]
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{escape(table.head[k])}</th>' for k in (0, *columns))
+    body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "".join(f"<td>{escape(row[k])}</td>" for k in columns)
         + "</tr>"
-        for row in table.rows
+        for row in rows
     )
-    return (
-        f'<div class="wide"><table><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    return _folded(table.title, f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
 
-def settings_table(settings: Mapping[str, str]) -> str:
-    """Return names and values as a table."""
+def _facts(facts: Mapping[str, str]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in settings.items()
+        for name, value in facts.items()
     )
     return f'<table class="settings"><tbody>{rows}</tbody></table>'

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Finding", "Panel", "Picture", "Section", "Table", "Verdict"]
+from paper.experiments.experiment import Experiment
 
-Verdict = Literal["agrees", "disagrees", "beyond"]
-"""The paper's claim is confirmed, is contradicted, or does not exist."""
+Verdict = Literal["agrees", "disagrees", "open"]
+"""The numbers agree with the claim, or not, or do not decide."""
+OURS = "the paper"
+
+
+def verdict(holds: bool) -> Verdict:
+    """Return the verdict on a claim that holds, or does not."""
+    return "agrees" if holds else "disagrees"
 
 
 class Finding(NamedTuple):
-    """One claim compared with the numbers.
-
-    Attributes
-    ----------
-    claim : str
-        The paper's claim, or an open question.
-    verdict : {"agrees", "disagrees", "beyond"}
-        Whether the numbers agree.
-    words : str
-        The measurements, in a sentence or two.
-    brief : str
-        The same in a few figures, for one line of a terminal.
-    """
+    """A claim compared with the numbers: the measurements in words and in brief, and whose claim it is."""
 
     claim: str
     verdict: Verdict
     words: str
     brief: str
+    source: str = OURS
 
 
 class Panel(NamedTuple):
@@ -41,27 +36,12 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Panels of one figure.
-
-    Attributes
-    ----------
-    name : str
-        Name of the files, without an extension.
-    title : str
-        Title, a sentence.
-    alt : str
-        Alternative text.
-    panels : sequence of Panel
-        Row by row.
-    columns : int
-        Panels per row.
-    """
+    """Panels of one figure in rows of three: the name of its files, a title, and an alternative text."""
 
     name: str
     title: str
     alt: str
     panels: Sequence[Panel]
-    columns: int
 
 
 class Table(NamedTuple):
@@ -74,38 +54,11 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of a report.
+    """The section on an experiment, of which Ctrl-C may have left no rows."""
 
-    Attributes
-    ----------
-    name, title : str
-        The name on the command line, and the title.
-    lead : str
-        The paper's figure and the experiment, in two or three sentences.
-    findings : sequence of Finding
-        Agreement and disagreement with the paper.
-    pictures, tables : sequences
-        Of :class:`Picture` and :class:`Table`.
-    settings : mapping of str to str
-        The settings.
-    data : str
-        File name of the raw numbers.
-    interrupted : bool
-        Whether Ctrl-C ended the experiment early.
-
-    Examples
-    --------
-    >>> from paper.reports.section import Section
-    >>> Section("toy", "A toy", "Nothing was done.").findings
-    ()
-    """
-
-    name: str
+    experiment: Experiment
     title: str
     lead: str
     findings: Sequence[Finding] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[Picture] = field(default_factory=list)
     tables: Sequence[Table] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    data: str = ""
-    interrupted: bool = False

@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from paper.experiments.experiment import Experiment
 from paper.experiments.gmm_scaling import fit_slope
-from paper.experiments.theory_local import LOCAL_STEPS
-from paper.experiments.theory_run import TheoryRow
-from paper.reports.numbers import short, times
-from paper.reports.section import Finding, Section, Table, Verdict
-from paper.reports.theory_figure import Averages, theory_picture
-from swiftem.report.numbers import seconds_text, signed, style_of
+from paper.experiments.theory import LOCAL_STEPS, TheoryRow
+from paper.reports.figures import label_ends, plain_axes
+from paper.reports.growth import MISSING
+from paper.reports.numbers import short
+from paper.reports.section import Finding, Panel, Picture, Section, Table, verdict
+from swiftem.report.numbers import signed, style_of
 
-__all__ = ["theory_section"]
-
+METHODS = ("iem", "sem-vr", "fiem")
 ONE_OVER_N = (-1.15, -0.85)
 """Slopes that count as 1/n."""
 PROPOSITION = "fiem proposition"
-NANOSECONDS = 50.0
-"""Approximate time of an iteration: for the duration of a run with the theorem's steps."""
-YEAR = 365.25 * 24 * 3600
+LOCAL_STYLES = {
+    "fiem default": ("γ = n^(−2/3)", "#D55E00"),
+    "fiem 1/n": ("γ = 1/n", "#0072B2"),
+    PROPOSITION: ("Proposition's γ", "#009E73"),
+}
+LEAD = (
+    "The paper proves that the squared gradient at a random iteration K is below a bound, on average "
+    "over the draws. Here are the numbers of both sides for a small mixture: the measured gradient, and "
+    "the bound with constants that are themselves proven, for runs with the theorem's step size. The "
+    "bounds hold, but the steps are far too small for practical use: the theorem says how steps and "
+    "iterations should change with n, not how large they should be."
+)
+
+
+class Averages:
+    """Means over the runs, by part, method and size; steps have their kind in the part, ``"step:bound"``."""
+
+    def __init__(self, rows: Sequence[TheoryRow]) -> None:
+        frame = pd.DataFrame(rows, columns=TheoryRow._fields)
+        self.sizes: list[int] = sorted(frame["n"].unique().tolist())
+        self.rows = frame.assign(
+            part=frame["part"] + (":" + frame["kind"]).where(frame["part"] == "step", "")
+        )
+        self._means = self.rows.groupby(["part", "method", "n"]).mean(numeric_only=True)
+
+    def line(self, part: str, method: str, field: str) -> list[float]:
+        """Return the means of a field by size; NaN if there is no row."""
+        return [float(self._means[field].get((part, method, n), nan)) for n in self.sizes]
+
+    def outside(self, part: str, methods: Sequence[str]) -> int:
+        """Return how many runs were not checked to be inside."""
+        mine = self.rows[(self.rows["part"] == part) & self.rows["method"].isin(methods)]
+        return int((~mine["inside"].astype(bool)).sum())
 
 
 def theory_section(experiment: Experiment) -> Section:
@@ -32,40 +65,17 @@ def theory_section(experiment: Experiment) -> Section:
     >>> [picture.name for picture in section.pictures], section.findings[0].verdict
     (['theory'], 'agrees')
     """
-    lead = (
-        "The paper proves that the squared gradient at a random iteration K is below a bound, on average "
-        "over the draws. Here are the numbers of both sides for a small mixture: the measured gradient, and "
-        "the bound with constants that are themselves proven, for runs with the theorem's step size. "
-        "The bounds hold, but the steps are far too small for practical use: the theorem "
-        "says how steps and iterations should change with n, not how large they should be."
-    )
-    rows = experiment.rows
-    averages = Averages(rows)
-    findings: list[Finding] = []
-    if averages.sizes:
-        findings.append(_bound(averages, rows, ("iem",), "Theorem 1: iEM's squared gradient is below (21)."))
-        findings.append(
-            _bound(
-                averages,
-                rows,
-                ("sem-vr", "fiem"),
-                "Theorem 2: those of sEM-VR and fiEM are below (27), (28).",
-            )
-        )
-        if len(averages.sizes) > 1:
-            findings += [_growth(averages), _local(averages)]
-        findings.append(_cost(averages))
-    return Section(
-        "theory",
-        "The theorems in numbers",
-        lead,
-        findings,
-        [theory_picture(averages)] if averages.sizes else [],
-        _tables(averages),
-        experiment.settings,
-        "theory.csv" if rows else "",
-        experiment.interrupted,
-    )
+    title = "The theorems in numbers"
+    if not experiment.rows:
+        return Section(experiment, title, LEAD)
+    averages = Averages(experiment.rows)
+    findings = [
+        _bound(averages, ("iem",), "Theorem 1: iEM's squared gradient is below (21)."),
+        _bound(averages, ("sem-vr", "fiem"), "Theorem 2: those of sEM-VR and fiEM are below (27), (28)."),
+    ]
+    if len(averages.sizes) > 1:
+        findings.append(_local(averages))
+    return Section(experiment, title, LEAD, findings, [_picture(averages)], _tables(averages))
 
 
 def _range(values: Sequence[float]) -> str:
@@ -73,150 +83,128 @@ def _range(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _bound(averages: Averages, rows: Sequence[TheoryRow], methods: Sequence[str], claim: str) -> Finding:
-    measured = [averages.of("theorem", m, n, "measured") for m in methods for n in averages.sizes]
-    right = [averages.of("theorem", m, n, "right_side") for m in methods for n in averages.sizes]
-    mine = [row for row in rows if row.part == "theorem" and row.method in methods]
-    outside = sum(not row.inside for row in mine)
-    holds = all(m <= r for m, r in zip(measured, right, strict=True))
-    kinds = "proven bounds" if all(row.kind == "bound" for row in mine) else "estimates"
-    words = (
-        f"Measured {_range(measured)}, right-hand sides {_range(right)}, for n from {averages.sizes[0]:,} to "
-        f"{averages.sizes[-1]:,}; the constants in them are {kinds}. "
+def _bound(averages: Averages, methods: Sequence[str], claim: str) -> Finding:
+    measured, right = (
+        [value for m in methods for value in averages.line("theorem", m, field)]
+        for field in ("measured", "right_side")
     )
-    if outside:
-        words += f"{outside} of {len(mine)} runs may have left the theorem's set: no verdict."
-    else:
-        words += f"All {len(mine)} runs were checked to stay in the theorem's set."
     brief = f"measured {_range(measured)}; bound {_range(right)}"
-    verdict: Verdict = "beyond" if outside else "agrees" if holds else "disagrees"
-    return Finding(claim, verdict, words, brief)
-
-
-def _growth(averages: Averages) -> Finding:
-    methods = ("iem", "sem-vr", "fiem")
-    slopes = {m: fit_slope(averages.sizes, averages.line("theorem", m, "measured")) for m in methods}
-    left = {
-        m: [
-            averages.of("theorem", m, n, "measured") / averages.of("theorem", m, n, "at_start")
-            for n in averages.sizes
-        ]
-        for m in methods
-    }
-    text = ", ".join(f"{signed(slope, 2)} ({style_of(m).label})" for m, slope in slopes.items())
-    shares = ", ".join(f"{_range(values)} ({style_of(m).label})" for m, values in left.items())
-    words = (
-        "K_max was proportional to n^(2/3) for sEM-VR and fiEM and to n for iEM, for which the bounds stay "
-        f"about the same as n grows. So do the measured values: slopes on log-log axes {text}. The mean over "
-        f"K was {shares} times the squared gradient at the start. This shows the theorems' scaling, but "
-        "does not test it: with steps this small there is hardly any noise, and the progress of a run is "
-        "γ times its iterations, which the theorem keeps the same up to its constants. The exponents for "
-        "practical steps are tested by gmm-scaling."
-    )
-    claim = "Both sides as n grows."
-    return Finding(claim, "beyond", words, f"slopes of the measured values {text}")
+    outside = averages.outside("theorem", methods)
+    words = f"For n from {averages.sizes[0]:,} to {averages.sizes[-1]:,}, with proven constants: {brief}. "
+    if outside:
+        return Finding(claim, "open", words + f"{outside} runs may have left the theorem's set.", brief)
+    words += "All runs were checked to stay in the theorem's set."
+    return Finding(claim, verdict(all(m <= r for m, r in zip(measured, right, strict=True))), words, brief)
 
 
 def _local(averages: Averages) -> Finding:
+    rates = {name: averages.line("local", name, "measured") for name in LOCAL_STEPS}
+    slopes = {name: fit_slope(averages.sizes, line) for name, line in rates.items()}
+    # L_s depends on the largest sample: the step is not proportional to 1/n across samples, but δ is to it.
+    with_step = slopes[PROPOSITION] / fit_slope(averages.sizes, averages.line("local", PROPOSITION, "gamma"))
+    proved = averages.line("local", PROPOSITION, "right_side")
+    faster = [rate / own for rate, own in zip(rates[PROPOSITION], proved, strict=True)]
     plain = [name for name in LOCAL_STEPS if name != PROPOSITION]
-    slopes = {
-        name: fit_slope(averages.sizes, averages.line("local", name, "measured")) for name in LOCAL_STEPS
-    }
-    gammas, rates, proved = (
-        averages.line("local", PROPOSITION, field) for field in ("gamma", "measured", "right_side")
-    )
-    # L_s depends on the largest sample, so the proposition's step is not proportional to 1/n across samples;
-    # it says that δ is proportional to the step.
-    with_step = slopes[PROPOSITION] / fit_slope(averages.sizes, gammas)
     low, high = ONE_OVER_N
-    holds = all(low <= slope <= high for slope in (*(slopes[name] for name in plain), -with_step))
-    faster = [rate / own for rate, own in zip(rates, proved, strict=True)]
-    scaled = [n * averages.of("local", "fiem default", n, "measured") for n in averages.sizes]
-    text = ", ".join(
-        f"{signed(slopes[name], 2)} (step {LOCAL_STEPS[name].split(',')[0]})"
-        for name in (*plain, PROPOSITION)
-    )
+    text = ", ".join(f"{signed(slopes[name], 2)} ({LOCAL_STYLES[name][0]})" for name in plain)
     words = (
         f"Near the limit ‖ŝ − s*‖² falls like (1 − δ)^k. Slopes of log δ on log n: {text}; −1 is 1/n, and "
-        f"slopes from {signed(low, 2)} to {signed(high, 2)} count as −1. The proposition's step depends on "
-        "L_s, which differs between samples; there the slope of log δ on log γ is compared: "
-        f"{signed(with_step, 2)}, 1 expected. With it δ is {_range(faster)} times the proposition's "
-        "(an estimate, as L_s is). A larger step does not change the order: with the default n·δ is "
-        f"{_range(scaled)}; a memory that is renewed once in n iterations allows about 2."
+        f"slopes from {signed(low, 2)} to {signed(high, 2)} count as −1. With the proposition's step, "
+        "which is not proportional to 1/n across samples, the slope of log δ on log γ is "
+        f"{signed(with_step, 2)}, 1 expected, and δ is {_range(faster)} times the proposition's (an "
+        "estimate, as L_s is)."
     )
-    brief = f"slopes of δ on n: {', '.join(signed(slopes[name], 2) for name in plain)}; −1 expected"
+    brief = f"slopes of δ on n: {text}; −1 expected"
     claim = "Proposition 1: fiEM converges linearly near its limit, with δ = Θ(1/n)."
-    verdict: Verdict = "agrees" if holds and min(faster) >= 1 else "disagrees"
-    if averages.outside("local"):
-        verdict = "beyond"
-        words += " Some iterates were farther from the limit than B2 allows: no verdict."
-    return Finding(claim, verdict, words, brief)
+    if averages.outside("local", list(LOCAL_STEPS)):
+        return Finding(
+            claim, "open", f"{words} Some iterates were farther from the limit than B2 allows.", brief
+        )
+    holds = all(low <= slope <= high for slope in (*(slopes[name] for name in plain), -with_step))
+    return Finding(claim, verdict(holds and min(faster) >= 1), words, brief)
 
 
-def _cost(averages: Averages) -> Finding:
-    n = averages.nearest(1000)
-    ours, default, usual = (
-        averages.of(part, "sem-vr", n, "gamma") for part in ("theorem", "practice", "step:bound")
+def _picture(averages: Averages) -> Picture:
+    """Return the three panels: both sides of the theorems, step sizes, and fiem's local rate."""
+
+    def panel(title: str, y: str, lines: Sequence[tuple[list[float], str, str, str]]) -> Panel:
+        def draw(axes: Any) -> None:
+            plain_axes(axes, x="samples n", y=y, log="xy")
+            for line, kind, colour, _ in lines:
+                axes.plot(
+                    averages.sizes, line, kind, color=colour, marker="o" if kind == "-" else "", linewidth=2
+                )
+            label_ends(axes, [(line[-1], label, colour) for line, _, colour, label in lines])
+
+        return Panel(title, draw)
+
+    sides = [
+        (averages.line("theorem", m, field), kind, style_of(m).colour, f"{style_of(m).label}, {label}")
+        for m in METHODS
+        for field, kind, label in (("measured", "-", "measured"), ("right_side", "--", "bound"))
+    ]
+    steps = [
+        (averages.line(part, m, "gamma"), kind, style_of(m).colour, f"{style_of(m).label}, {label}")
+        for part, kind, label in (("theorem", "-", "δ = ε = 1"), ("step:bound", ":", "δ = ε = 10⁻³"))
+        for m in METHODS[1:]
+    ]
+    steps.append((averages.line("practice", "sem-vr", "gamma"), "-", "#000000", "default, n^(−2/3)"))
+    local = [
+        (averages.line("local", name, "measured"), "-", colour, label)
+        for name, (label, colour) in LOCAL_STYLES.items()
+    ]
+    proved = averages.line("local", PROPOSITION, "right_side")
+    guide = [4.0 * local[0][0][0] * averages.sizes[0] / n for n in averages.sizes]
+    local += [
+        (proved, "--", LOCAL_STYLES[PROPOSITION][1], "its δ, estimate"),
+        (guide, ":", "#777777", "∝ 1/n"),
+    ]
+    return Picture(
+        "theory",
+        "The theorems in numbers: two Gaussians, δ = ε = 1",
+        "Left: squared gradients at a random iteration, as measured, far below the theorems' bounds, "
+        "neither growing with n. Middle: the theorem's step sizes, thousands of times below the default. "
+        "Right: fiEM's rate near its limit falls like 1/n for each of three steps.",
+        [
+            panel("squared gradient at a random K", "mean of ‖∇‖² over runs and K", sides),
+            panel("step size γ of Theorem 2, and default", "γ", steps),
+            panel("fiEM near its limit: error ∝ (1 − δ)^k", "fitted δ", local),
+        ],
     )
-    estimated = averages.of("step:estimate", "sem-vr", n, "gamma")
-    start = averages.of("theorem", "sem-vr", n, "at_start")
-    epochs = averages.of("theorem", "sem-vr", n, "n_iter") / n
-    slow, quick = (averages.of(part, "sem-vr", n, "measured") for part in ("theorem", "practice"))
-    words = (
-        f"sEM-VR at n = {n:,}: with δ = ε = 1 the theorem's γ is {short(ours)}, the default n^(−2/3) is "
-        f"{times(default / ours)} times as large. In {epochs:,.0f} epochs the theorem's step took the "
-        f"squared gradient from {short(start)} to {short(slow)} on average over K; the default took it to "
-        f"{short(quick)} in 20. With the usual δ = ε = 10⁻³, γ is {short(usual)}"
-    )
-    if isfinite(estimated):
-        words += f" ({short(estimated)} if the constants are estimates instead of bounds)"
-    wait = NANOSECONDS * 1e-9 / usual
-    years = f"{times(wait / YEAR)} years" if wait > YEAR else seconds_text(wait)
-    words += (
-        f": there is no visible progress. 1/γ iterations, the time scale of the method, would take {years} "
-        f"at {NANOSECONDS:.0f} ns each. The constants are products of worst cases over a large set."
-    )
-    claim = "The cost of the theorem's step sizes."
-    return Finding(claim, "beyond", words, f"γ = {short(ours)} and {short(usual)}, default {short(default)}")
 
 
 def _tables(averages: Averages) -> list[Table]:
-    if not averages.sizes:
-        return []
-    methods = ("iem", "sem-vr", "fiem")
-    both = [
-        [f"{n:,}"]
-        + [
-            short(averages.of("theorem", m, n, field))
-            for m in methods
-            for field in ("measured", "right_side")
-        ]
-        for n in averages.sizes
-    ]
-    steps = [
-        [f"{n:,}"]
-        + [
-            short(averages.of(part, m, n, "gamma"))
-            for m in ("sem-vr", "fiem")
-            for part in ("theorem", "step:bound", "practice")
-        ]
-        for n in averages.sizes
-    ]
-    local = [
-        [f"{n:,}"]
-        + [short(n * averages.of("local", name, n, "measured")) for name in LOCAL_STEPS]
-        + [short(n * averages.of("local", "fiem proposition", n, "right_side"))]
-        for n in averages.sizes
-    ]
-    heads = [
-        f"{style_of(m).label}, {what}"
-        for m in ("sem-vr", "fiem")
-        for what in ("δ = ε = 1", "10⁻³", "default")
-    ]
-    sides = [f"{style_of(m).label}, {what}" for m in methods for what in ("measured", "bound")]
-    steps_head = [f"γ = {words.split(',')[0]}" for words in LOCAL_STEPS.values()]
+    def table(title: str, columns: dict[str, list[float]]) -> Table:
+        cells = (
+            [short(value) if isfinite(value) else MISSING for value in line] for line in columns.values()
+        )
+        rows = [[f"{n:,}", *row] for n, *row in zip(averages.sizes, *cells, strict=True)]
+        return Table(title, ["n", *columns], rows)
+
+    both = {
+        f"{style_of(m).label}, {label}": averages.line("theorem", m, field)
+        for m in METHODS
+        for field, label in (("measured", "measured"), ("right_side", "bound"))
+    }
+    parts = {
+        "theorem": "δ = ε = 1",
+        "step:bound": "10⁻³",
+        "step:estimate": "10⁻³, estimated constants",
+        "practice": "default",
+    }
+    steps = {
+        f"{style_of(m).label}, {label}": averages.line(part, m, "gamma")
+        for m in METHODS[1:]
+        for part, label in parts.items()
+    }
+    sizes = np.array(averages.sizes)
+    local = {
+        label: list(sizes * averages.line("local", name, "measured"))
+        for name, (label, _) in LOCAL_STYLES.items()
+    }
+    local["the proposition's δ"] = list(sizes * averages.line("local", PROPOSITION, "right_side"))
     return [
-        Table("Squared gradient at a random K: measured, and the theorem's bound", ["n", *sides], both),
-        Table("Step sizes: from Theorem 2 with proven bounds, and the default", ["n", *heads], steps),
-        Table("n·δ of fiEM near its limit", ["n", *steps_head, "the proposition's δ"], local),
+        table("Squared gradient at a random K: measured, and the theorem's bound", both),
+        table("Step sizes: from Theorem 2 with proven bounds, and the default", steps),
+        table("n·δ of fiEM near its limit", local),
     ]

@@ -2,87 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
 from itertools import pairwise
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from paper.theory.constants import Constant, Constants, check_unweighted, constants
-from paper.theory.family import Family, family_of, full_pass
-from paper.theory.gaussian_mixture import MixtureFamily
-from paper.theory.plsa import PLSAFamily
-from paper.theory.sets import radius, sample_S_rho
+from paper.theory.constants import Constant, Constants, constants
+from paper.theory.family import family_of, full_pass
+from paper.theory.sets import sample_S_rho
 from swiftem.core.checks import check_int
 from swiftem.core.model import Model
-from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array
-
-__all__ = ["Smoothness", "directions", "estimate_constants", "estimate_smoothness"]
 
 NEAR = 1e-4
 """Distance from a point to its neighbour, as a share of that to another point of the set."""
 MOST_SAMPLES = 500
-"""Maximum number of samples whose own statistics are evaluated."""
+"""Maximum number of samples whose own statistics are evaluated, evenly spaced."""
 
 
-class Largest:
-    """The largest observed value of each name.
+class Smoothness(NamedTuple):
+    """L_e of Lemma lips_theta, L_s and L_V of Lemma smooth: the smallest that the observations allow."""
 
-    >>> seen = Largest()
-    >>> seen.see("C_S", 1.0)
-    >>> seen.see("C_S", 0.5)
-    >>> seen.values
-    {'C_S': 1.0}
-    """
-
-    def __init__(self) -> None:
-        self.values: dict[str, float] = {}
-
-    def see(self, name: str, value: SupportsFloat) -> None:
-        """Store ``value`` if it is larger than all before."""
-        self.values[name] = max(self.values.get(name, -np.inf), float(value))
-
-
-def _looks(
-    model: Model, data: Any, n_points: int, rng: np.random.Generator | None
-) -> tuple[Family, Source, Batch, Iterator[tuple[Array, Array]]]:
-    """Return family, source, up to 500 evenly spaced samples, and pairs of points of S_ρ, validated.
-
-    They are always the same if ``rng`` is None.
-    """
-    check_int("n_points", n_points, minimum=1)
-    rho = radius(model)
-    family, source = family_of(model, data)
-    check_unweighted(source)
-    batch = source.take(np.unique(np.linspace(0, source.n - 1, MOST_SAMPLES).astype(np.intp)))
-    rng = np.random.default_rng(0) if rng is None else rng
-    points = (sample_S_rho(family, source, rho, rng) for _ in range(n_points + 1))
-    return family, source, batch, pairwise(points)
-
-
-def directions(family: Family) -> Array:
-    r"""Return an orthonormal basis (q, ·) of the space on which υ_min is the smallest eigenvalue.
-
-    All directions for the mixture; :math:`\{\sum_k x_{dk} = 0, \sum_v x_{kv} = \sum_d x_{dk}\}` for pLSA.
-
-    >>> import swiftem
-    >>> from paper.theory.family import family_of
-    >>> family, _ = family_of(swiftem.models.PLSAModel(n_topics=2), ([0, 0, 1], [0, 1, 2]))
-    >>> directions(family).shape  # K(D + V) − D − K
-    (10, 6)
-    """
-    if not isinstance(family, PLSAFamily):
-        return np.eye(family.q)
-    K, D, V = family.K, family.D, family.V
-    constraints = np.zeros((D + K, family.q))
-    for d in range(D):
-        constraints[d, d * K : (d + 1) * K] = 1.0
-    for k in range(K):
-        constraints[D + k, k : D * K : K] = -1.0
-        constraints[D + k, D * K + k * V : D * K + (k + 1) * V] = 1.0
-    _, _, rows = np.linalg.svd(constraints)
-    return np.asarray(rows[D + K :].T)
+    L_e: Constant
+    L_s: Constant
+    L_V: Constant
 
 
 def estimate_constants(
@@ -98,11 +41,8 @@ def estimate_constants(
 
     Parameters
     ----------
-    model : GaussianMixtureModel with unit variances, or PLSAModel
-        The model, with a penalty.
-    data
-        As in :func:`paper.theory.constants`. For pLSA matrices of K(D + V) columns are made: use small
-        data.
+    model, data
+        As in :func:`paper.theory.constants`.
     n_points : int
         Number of points of S_ρ, each with a neighbour.
     rng : numpy.random.Generator, optional
@@ -118,57 +58,20 @@ def estimate_constants(
     >>> seen.L_V.kind, bool(seen.L_V.value < bound.L_V.value)
     ('estimate', True)
     """
-    family, source, batch, points = _looks(model, data, n_points, rng)
-    basis, seen = directions(family), Largest()
-    for s, other in points:
-        _look(family, source, batch, basis, seen, s, other)
     proven = constants(model, data)
-    known = isinstance(family, MixtureFamily) and family.known is not None
+    seen = _largest(model, data, proven.rho, n_points, rng)
     how = f"largest of {n_points} points"
     names = ("C_S", "C_S_residual", "C_phi", "L_phi", "L_p", "L_theta", "L_B", "upsilon_max")
-    found = {name: Constant(seen.values[name], "estimate", how) for name in names}
-    smallest = Constant(-seen.values["-upsilon_min"], "estimate", f"smallest of {n_points} points")
+    smallest = Constant(-seen["-upsilon_min"], "estimate", f"smallest of {n_points} points")
     return Constants.composed(
-        n=source.n,
+        n=proven.n,
         rho=proven.rho,
         C_S_sample=proven.C_S_sample,
         C_Z=proven.C_Z,
         box=proven.box,
-        upsilon_min=proven.upsilon_min if known else smallest,
-        **found,
+        upsilon_min=smallest if proven.upsilon_min.value else proven.upsilon_min,
+        **{name: Constant(seen[name], "estimate", how) for name in names},
     )
-
-
-def _look(
-    family: Family, source: Source, batch: Batch, basis: Array, seen: Largest, s: Array, other: Array
-) -> None:
-    """Evaluate all constants between s and a neighbour, in the direction of another point of the set."""
-    near = s + NEAR * (other - s)
-    way = float(np.linalg.norm(near - s))
-    if way == 0.0:
-        return
-    B, B_near = family.B(s), family.B(near)
-    theta, theta_near = family.theta(s), family.theta(near)
-    moved = float(np.linalg.norm(family.vector(theta_near) - family.vector(theta)))
-    J, J_near = family.jacobian_phi(theta), family.jacobian_phi(theta_near)
-    rows, rows_near = (family.bound.posterior(batch, at)[0] for at in (theta, theta_near))
-    seen.see("C_S", np.linalg.norm(other - s))
-    seen.see("C_S_residual", np.linalg.norm(s - full_pass(family, source, theta).s))
-    seen.see("C_phi", np.linalg.norm(J, 2))
-    seen.see("L_phi", np.linalg.norm(J_near - J, 2) / moved)
-    seen.see("L_p", np.abs(rows_near - rows).max() / moved)
-    seen.see("L_theta", moved / way)
-    seen.see("L_B", np.linalg.norm(B_near - B, 2) / way)
-    seen.see("upsilon_max", np.linalg.norm(B, 2))
-    seen.see("-upsilon_min", -np.linalg.eigvalsh(basis.T @ B @ basis)[0])
-
-
-class Smoothness(NamedTuple):
-    """L_e of Lemma lips_theta, L_s and L_V of Lemma smooth: the smallest that the observations allow."""
-
-    L_e: Constant
-    L_s: Constant
-    L_V: Constant
 
 
 def estimate_smoothness(
@@ -194,34 +97,49 @@ def estimate_smoothness(
     >>> seen.L_V.kind, bool(10 * seen.L_V.value < theory.constants(model, y).L_V.value)
     ('estimate', True)
     """
-    family, source, batch, points = _looks(model, data, n_points, rng)
-    seen = Largest()
-    for s, other in points:
-        _look_smoothness(family, source, batch, seen, s, other)
+    seen = _largest(model, data, constants(model, data).rho, n_points, rng)
     how = f"largest of {n_points} points"
-    return Smoothness(*(Constant(seen.values[name], "estimate", how) for name in Smoothness._fields))
+    return Smoothness(*(Constant(seen[f"{name} itself"], "estimate", how) for name in Smoothness._fields))
 
 
-def _look_smoothness(
-    family: Family, source: Source, batch: Batch, seen: Largest, s: Array, other: Array
-) -> None:
-    """Evaluate the changes between s and a neighbour, in the direction of another point of the set."""
-    near = s + NEAR * (other - s)
-    way = float(np.linalg.norm(near - s))
-    if way == 0.0:
-        return
-    theta, theta_near, theta_far = family.theta(s), family.theta(near), family.theta(other)
-    moved = float(np.linalg.norm(family.vector(theta_near) - family.vector(theta)))
-    each, each_near, each_far = (
-        family.each_statistics(batch, family.bound.posterior(batch, at)[0])
-        for at in (theta, theta_near, theta_far)
-    )
-    gradient, gradient_near = (
-        family.times_B(x, x - full_pass(family, source, at).s) for x, at in ((s, theta), (near, theta_near))
-    )
-    # The gradient of e_i, which has the opposite sign in the paper (line 509).
-    gap = (each - each_far) @ family.jacobian_phi(theta)
-    gap_near = (each_near - each_far) @ family.jacobian_phi(theta_near)
-    seen.see("L_e", np.linalg.norm(gap_near - gap, axis=1).max() / moved)
-    seen.see("L_s", np.linalg.norm(each_near - each, axis=1).max() / way)
-    seen.see("L_V", np.linalg.norm(gradient_near - gradient) / way)
+def _largest(
+    model: Model, data: Any, rho: float, n_points: int, rng: np.random.Generator | None
+) -> dict[str, float]:
+    """Return the largest value of each constant at points and their neighbours on the way to the next."""
+    check_int("n_points", n_points, minimum=1)
+    family, source = family_of(model, data)
+    batch = source.take(np.unique(np.linspace(0, source.n - 1, MOST_SAMPLES).astype(np.intp)))
+    rng = np.random.default_rng(0) if rng is None else rng
+    seen: dict[str, float] = defaultdict(lambda: -np.inf)
+    for s, other in pairwise([sample_S_rho(family, source, rho, rng) for _ in range(n_points + 1)]):
+        near = s + NEAR * (other - s)
+        step = float(np.linalg.norm(near - s))
+        if step == 0.0:
+            continue
+        B, B_near = family.B(s), family.B(near)
+        thetas = [family.theta(x) for x in (s, near, other)]
+        moved = float(np.linalg.norm(family.vector(thetas[1]) - family.vector(thetas[0])))
+        J, J_near = (family.jacobian_phi(theta) for theta in thetas[:2])
+        rows = [family.bound.posterior(batch, theta)[0] for theta in thetas]
+        each = [family.each_statistics(batch, row) for row in rows]
+        h, h_near = (
+            x - full_pass(family, source, theta).s for x, theta in zip((s, near), thetas[:2], strict=True)
+        )
+        # The gradient of e_i, which has the opposite sign in the paper (line 509).
+        gap, gap_near = (each[0] - each[2]) @ J, (each[1] - each[2]) @ J_near
+        for name, value in {
+            "C_S": np.linalg.norm(other - s),
+            "C_S_residual": np.linalg.norm(h),
+            "C_phi": np.linalg.norm(J, 2),
+            "L_phi": np.linalg.norm(J_near - J, 2) / moved,
+            "L_p": np.abs(rows[1] - rows[0]).max() / moved,
+            "L_theta": moved / step,
+            "L_B": np.linalg.norm(B_near - B, 2) / step,
+            "upsilon_max": np.linalg.norm(B, 2),
+            "-upsilon_min": -np.linalg.eigvalsh(B)[0],
+            "L_e itself": np.linalg.norm(gap_near - gap, axis=1).max() / moved,
+            "L_s itself": np.linalg.norm(each[1] - each[0], axis=1).max() / step,
+            "L_V itself": np.linalg.norm(family.times_B(near, h_near) - family.times_B(s, h)) / step,
+        }.items():
+            seen[name] = max(seen[name], float(value))
+    return seen

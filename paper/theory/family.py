@@ -17,8 +17,6 @@ from swiftem.mixture.gaussian_model import GaussianMixtureModel
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.topics.tokens import BoundPLSA, PLSAModel
 
-__all__ = ["Family", "Pass", "family_of", "full_pass"]
-
 Family = MixtureFamily | PLSAFamily
 r"""A model as equation (exp): :math:`\log f = \log h + \langle S, \phi(\theta)\rangle - \psi(\theta)`.
 

@@ -12,8 +12,6 @@ from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.rows import two_dimensional
 from swiftem.mixture.theta import GaussianMixtureTheta
 
-__all__ = ["MixtureFamily"]
-
 
 class MixtureFamily:
     r"""A mixture of M Gaussians of unit variance without its last component, equation (gmm_exp).
@@ -98,10 +96,6 @@ class MixtureFamily:
         full = self.E @ s
         full[self.M - 1] += 1.0
         return full
-
-    def every_change(self, change: Array) -> Array:
-        """Return E·change, shape (M + M·d,): the last component's is minus the sum of the others."""
-        return self.E @ change
 
     def theta(self, s: Array) -> Theta:
         r"""Return :math:`\bar\theta(s)`, equation (mstep_gmm), by the model's own M-step."""

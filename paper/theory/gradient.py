@@ -16,18 +16,6 @@ from swiftem.core.model import Model
 from swiftem.core.problem import certificate
 from swiftem.core.types import Array, Theta
 
-__all__ = [
-    "B",
-    "Stationarity",
-    "V",
-    "gradient_V",
-    "gradient_objective",
-    "mean_surrogate",
-    "residual",
-    "stationarity",
-    "surrogate",
-]
-
 LARGEST = 10_000
 """Rows of the largest matrix B(s) that is formed: 800 megabytes."""
 

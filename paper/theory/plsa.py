@@ -12,8 +12,6 @@ from swiftem.core.source import Batch
 from swiftem.core.types import Array, Theta
 from swiftem.topics.tokens import BoundPLSA, PLSATheta
 
-__all__ = ["PLSAFamily"]
-
 
 class PLSAFamily:
     r"""Probabilistic latent semantic analysis, equation (plsa_exp), in all its q = K(D + V) coordinates.
@@ -62,10 +60,6 @@ class PLSAFamily:
     def library_statistics(self, s: Array) -> Array:
         """Return a copy: the coordinates are the library's."""
         return s.copy()
-
-    def every_change(self, change: Array) -> Array:
-        """Return it unchanged: no coordinate is omitted."""
-        return change
 
     def regularised(self, s: Array) -> tuple[Array, Array]:
         """Return s + α' (D, K) and s + β' (K, V)."""

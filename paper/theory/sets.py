@@ -1,4 +1,4 @@
-"""The sets of the constants: S_0, the possible statistics of the data, and S_ρ, a neighbourhood of it."""
+"""The sets of the constants: S_0, all possible statistics of two Gaussians, and S_ρ around it."""
 
 from __future__ import annotations
 
@@ -8,39 +8,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from paper.theory.family import Family, family_of
-from paper.theory.gaussian_mixture import MixtureFamily
-from paper.theory.polygon import AFFINE_TOLERANCE, Polygon
 from swiftem.core.model import Model
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.mixture.gaussian_model import GaussianMixtureModel
-from swiftem.topics.tokens import PLSAModel
 
-__all__ = ["distance_to_S0", "radius", "sample_S0", "sample_S_rho"]
+AFFINE_TOLERANCE = 1e-9
+"""Rounding tolerance for statistics in the affine hull of S_0."""
 
 
 def radius(model: Model) -> float:
-    r"""Return ρ: half of min(ε, δ), or of min(α', β'), so that the M-step exists on all of S_ρ.
+    """Return ρ: half of min(ε, δ), so that the M-step exists on all of S_ρ.
 
     >>> import swiftem
     >>> from paper import theory
     >>> theory.radius(swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=0.5))
     0.25
     """
-    if isinstance(model, GaussianMixtureModel) and model.covariance == "unit":
-        names, strengths = "delta and epsilon", (model.delta, model.epsilon)
-    elif isinstance(model, PLSAModel):
-        names, strengths = "alpha and beta", (model.alpha, model.beta)
-    else:
+    if not isinstance(model, GaussianMixtureModel) or (model.covariance, model.n_components) != ("unit", 2):
         raise TypeError(
-            f"model must be a GaussianMixtureModel with covariance='unit' or a PLSAModel, got {model!r}."
+            f"model must be the paper's GaussianMixtureModel(2, covariance='unit'), got {model!r}."
         )
-    if min(strengths) <= 0:
+    if min(model.delta, model.epsilon) <= 0:
         raise ValueError(
-            f"{names} of the model must be positive, got {strengths[0]:g} and {strengths[1]:g}: without a "
-            "penalty the constants of H2 to H5 are infinite."
+            f"delta and epsilon of the model must be positive, got {model.delta:g} and {model.epsilon:g}: "
+            "without a penalty the constants of H2 to H5 are infinite."
         )
-    return 0.5 * min(strengths)
+    return 0.5 * min(model.delta, model.epsilon)
 
 
 def sample_S0(family: Family, source: Source, rng: np.random.Generator) -> Array:
@@ -62,46 +56,19 @@ def sample_S0(family: Family, source: Source, rng: np.random.Generator) -> Array
     return family.statistics(batch, rows, batch.weight / source.total_weight)
 
 
-def _middle(family: Family, source: Source) -> Array:
-    """Return the statistics of uniform posteriors, a point well inside S_0."""
-    batch = source.take(np.arange(source.n))
-    columns = family.columns
-    rows = np.full((source.n, columns), 1.0 / columns)
-    return family.statistics(batch, rows, batch.weight / source.total_weight)
-
-
 def sample_S_rho(family: Family, source: Source, rho: float, rng: np.random.Generator) -> Array:
     r"""Return a point (q,) of :math:`S_\rho`: one of S_0, moved by up to ρ within the affine hull of S_0."""
     s, one, other = (sample_S0(family, source, rng) for _ in range(3))
     direction = one - other
-    size = max_norm(family, direction)
+    size = float(np.abs(direction).max())
     return s + rho * rng.choice([1.0, rng.random()]) / size * direction if size > 0 else s
-
-
-def max_norm(family: Family, change: Array) -> float:
-    """Return the largest change of a statistic; for a mixture, of those of all M components.
-
-    For M = 2 the last component's changes are minus the first's. For M > 2, if it were omitted, its changes
-    could be up to M − 1 times as large as ρ, and the M-step would not exist on all of S_ρ.
-    """
-    return float(np.abs(family.every_change(change)).max())
 
 
 def distance_to_S0(model: Model, data: Any, s: ArrayLike) -> float:
     r"""Return the distance in max-norm from s to S_0; infinite outside the affine hull of S_0.
 
-    s lies in :math:`S_\rho` if this is at most ρ, :func:`radius`. For two Gaussians S_0 is a polygon, and the
-    cost is that of sorting. Otherwise a linear program with n·M or (entries of the counts)·K variables is
-    solved, which is for small data only.
-
-    Parameters
-    ----------
-    model : GaussianMixtureModel with unit variances, or PLSAModel
-        The model.
-    data
-        As in :func:`swiftem.run`.
-    s : array-like
-        Statistics, as in :func:`paper.theory.V`.
+    s lies in :math:`S_\rho` if this is at most ρ, :func:`radius`. Arguments are as in
+    :func:`paper.theory.V`.
 
     Examples
     --------
@@ -114,55 +81,69 @@ def distance_to_S0(model: Model, data: Any, s: ArrayLike) -> float:
     0.25
     """
     family, source = family_of(model, data)
-    x = family.coordinates(s)
-    if isinstance(family, MixtureFamily) and family.M == 2 and family.d == 1:
-        y = source.take(np.arange(source.n)).y.ravel().astype(np.float64)
-        return Polygon(y).distance(x)
-    return _by_linear_program(family, source, x)
+    radius(model)  # for its check of the model
+    return Polygon(source.take(np.arange(source.n)).y.ravel()).distance(family.coordinates(s))
 
 
-def _by_linear_program(family: Family, source: Source, s: Array) -> float:
-    """Return the smallest η such that posteriors exist whose mean statistics differ from s by at most η."""
-    import scipy.sparse as sp
-    from scipy.optimize import linprog
+class Polygon:
+    r"""S_0 of two Gaussians: the points :math:`(n^{-1} \sum r_i, n^{-1} \sum r_i y_i)` with r_i from 0 to 1.
 
-    batch = source.take(np.arange(source.n))
-    kinds, times = np.unique(np.column_stack([batch.y, batch.weight]), axis=0, return_inverse=True)
-    first = np.unique(times, return_index=True)[1]
-    share = np.bincount(times.ravel(), batch.weight) / source.total_weight
-    one = source.take(batch.index[first])
-    columns = family.columns
-    parts = []
-    for unit in np.eye(columns):
-        each = family.each_statistics(one, np.tile(unit, (len(kinds), 1))) * share[:, None]
-        parts.append(np.apply_along_axis(family.every_change, 1, each))
-    target = family.every_change(s)
-    A = sp.csr_array(np.concatenate(parts).T)  # (coordinates, columns · kinds)
-    size = sp.csr_array(np.ones((A.shape[0], 1)))
-    simplex = sp.hstack([sp.eye_array(len(kinds))] * columns + [sp.csr_array((len(kinds), 1))])
-    found = linprog(  # type: ignore[call-overload]  # its stubs do not know sparse matrices
-        np.append(np.zeros(A.shape[1]), 1.0),
-        A_ub=sp.vstack([sp.hstack([A, -size]), sp.hstack([-A, -size])]),
-        b_ub=np.concatenate([target, -target]),
-        A_eq=simplex,
-        b_eq=np.ones(len(kinds)),
-        method="highs",
-    )
-    if not found.success:
-        raise RuntimeError(f"the distance to S_0 could not be found: {found.message}")
-    return float(found.fun) if _in_hull(family, source, s) else np.inf
+    It lies between the concave curve of the largest samples first and the convex one of the smallest first.
 
+    Parameters
+    ----------
+    y : ndarray, shape (n,)
+        The samples.
 
-def _in_hull(family: Family, source: Source, s: Array) -> bool:
-    """Tell whether s lies in the affine hull of S_0: s minus a point of it is a mean of differences."""
-    batch = source.take(np.arange(source.n))
-    columns = family.columns
-    middle = _middle(family, source)
-    last = family.each_statistics(batch, np.tile(np.eye(columns)[-1], (source.n, 1)))
-    spans = [
-        family.each_statistics(batch, np.tile(unit, (source.n, 1))) - last for unit in np.eye(columns)[:-1]
-    ]
-    differences = np.unique(np.concatenate(spans), axis=0) if spans else np.zeros((1, family.q))
-    change = s - middle
-    nearest = differences.T @ np.linalg.lstsq(differences.T, change, rcond=None)[0]
-    return bool(np.abs(nearest - change).max() <= AFFINE_TOLERANCE * max(1.0, np.abs(s).max()))
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paper.theory.sets import Polygon
+    >>> polygon = Polygon(np.array([-1.0, 1.0]))
+    >>> polygon.holds(np.array([0.5, 0.75, 0.0]), 0.2), polygon.holds(np.array([0.5, 0.75, 0.0]), 0.3)
+    (False, True)
+    """
+
+    def __init__(self, y: Array) -> None:
+        ordered, n = np.sort(y), len(y)
+        self.mean = float(y.mean())
+        self.share = np.arange(n + 1) / n
+        self.upper = np.concatenate([[0.0], np.cumsum(ordered[::-1]) / n])
+        self.lower = np.concatenate([[0.0], np.cumsum(ordered) / n])
+        self.top = float(self.share[np.argmax(self.upper)])
+        self.bottom = float(self.share[np.argmin(self.lower)])
+
+    def highest(self, low: Any, high: Any) -> Any:
+        """Return the largest second coordinate for a first one between ``low`` and ``high``."""
+        low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        return np.interp(np.clip(self.top, low, high), self.share, self.upper)
+
+    def lowest(self, low: Any, high: Any) -> Any:
+        """Return the smallest second coordinate for a first one between ``low`` and ``high``."""
+        low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        return np.interp(np.clip(self.bottom, low, high), self.share, self.lower)
+
+    def holds(self, s: Array, rho: float) -> bool:
+        """Tell whether s = (s¹, s², s³) is within ρ: whether a square around it meets the polygon."""
+        if abs(s[2] - self.mean) > AFFINE_TOLERANCE * max(1.0, abs(self.mean)):
+            return False
+        if not -rho <= s[0] <= 1.0 + rho:
+            return False
+        # The part of the polygon in a strip is convex, so it has every height between its lowest and highest.
+        low, high = s[0] - rho, s[0] + rho
+        return bool(self.lowest(low, high) - rho <= s[1] <= self.highest(low, high) + rho)
+
+    def distance(self, s: Array) -> float:
+        """Return the distance in max-norm, by bisection."""
+        if self.holds(s, 0.0):
+            return 0.0
+        far = 1.0
+        while not self.holds(s, far):
+            far *= 2.0
+            if far > 1e12:
+                return np.inf
+        near = 0.0
+        for _ in range(60):
+            middle = 0.5 * (near + far)
+            near, far = (near, middle) if self.holds(s, middle) else (middle, far)
+        return far

@@ -6,19 +6,17 @@ from dataclasses import dataclass
 from math import e, floor, inf, sqrt
 from typing import Any
 
-from paper.theory.constants import Constant, Constants, Kind, weaker
+from paper.theory.constants import Constant, Constants, weaker
 from paper.theory.family import family_of
 from paper.theory.gradient import gradient_objective
 from swiftem.core.checks import check_int, check_real
 from swiftem.core.model import Model
-from swiftem.core.schedules import RandomTermination, Schedule, constant
+from swiftem.core.schedules import RandomTermination
 from swiftem.core.types import Theta
 from swiftem.methods import FastIncrementalEM, IncrementalEM, VarianceReducedEM
 
-__all__ = ["FastIncrementalTheorem", "IncrementalTheorem", "VarianceReducedTheorem"]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class IncrementalTheorem:
     r"""Theorem 1: :math:`E\|\nabla\overline{\mathcal L}(\theta^{(K)})\|^2 \le 2 n L_e E[\Delta] / K_{\max}`.
 
@@ -46,9 +44,6 @@ class IncrementalTheorem:
     """
 
     constants: Constants
-
-    def __repr__(self) -> str:
-        return f"IncrementalTheorem(L_e = {self.constants.L_e.value:.3g}, {self.constants.L_e.kind})"
 
     def method(self) -> IncrementalEM:
         """Return the method: its step is always 1."""
@@ -86,7 +81,7 @@ class IncrementalTheorem:
         return self.constants.box.holds(ahead)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class _Theorem2:
     """The common part of both theorems: the premise υ_min > 0, K, and one sample per iteration."""
 
@@ -99,14 +94,6 @@ class _Theorem2:
                 f"({self.constants.upsilon_min.how}). Theorem 1, on iem, needs no υ_min."
             )
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(γ = {self.gamma:.3g}, from {self._kind}s)"
-
-    @property
-    def _kind(self) -> Kind:
-        found = self.constants
-        return weaker(found.L_v, found.upsilon_min, found.upsilon_max)
-
     def termination(self, n_iter: int) -> RandomTermination:
         """Return K, uniform on 0, ..., ``n_iter`` − 1, for :func:`swiftem.run`."""
         return RandomTermination(n_iter)
@@ -116,27 +103,16 @@ class _Theorem2:
         """Return γ for the n of the constants."""
         raise NotImplementedError
 
-    def resolve(self, n: int, batch_size: int) -> Schedule:
-        """Return the schedule: the theorem is its own step size, for the data of its constants."""
-        if batch_size != 1:
-            raise ValueError(f"batch_size must be 1 for the steps of Theorem 2, got {batch_size}.")
-        if n != self.constants.n:
-            raise ValueError(
-                f"data must be those of the constants, {self.constants.n} samples, got {n}: "
-                "compute theory.constants for these data."
-            )
-        return constant(self.gamma)
-
     def _right_hand_side(self, factor: float, n_iter: int, decrease: float, how: str) -> Constant:
         check_int("n_iter", n_iter, minimum=1)
         check_real("decrease", decrease, minimum=-inf)
         found = self.constants
         ratio = found.upsilon_max.value / found.upsilon_min.value
         value = found.n ** (2 / 3) * factor * found.L_v.value * ratio**2 * decrease / n_iter
-        return Constant(value, self._kind, how)
+        return Constant(value, weaker(found.L_v, found.upsilon_min, found.upsilon_max), how)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class VarianceReducedTheorem(_Theorem2):
     r"""Theorem 2 for sem-vr: :math:`\gamma = \mu\upsilon_{\min} / (\overline L_v n^{2/3})`, and m.
 
@@ -183,7 +159,7 @@ class VarianceReducedTheorem(_Theorem2):
 
     def method(self) -> VarianceReducedEM:
         """Return the method with this γ and m."""
-        return VarianceReducedEM(step_size=self, epoch_length=self.epoch_length)
+        return VarianceReducedEM(step_size=self.gamma, epoch_length=self.epoch_length)
 
     def right_hand_side(self, *, n_iter: int, decrease: float) -> Constant:
         r"""Return the right-hand side of (svrgem_bdd), of :math:`E\|\nabla V(\hat s^{(K)})\|^2`.
@@ -202,7 +178,7 @@ class VarianceReducedTheorem(_Theorem2):
         return self._right_hand_side(2.0 / self.mu, n_iter, decrease, how)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class FastIncrementalTheorem(_Theorem2):
     r"""Theorem 2 for fiem: :math:`\gamma = \upsilon_{\min} / (\alpha \overline L_v n^{2/3})`.
 
@@ -234,7 +210,7 @@ class FastIncrementalTheorem(_Theorem2):
 
     def method(self) -> FastIncrementalEM:
         """Return the method with this γ."""
-        return FastIncrementalEM(step_size=self)
+        return FastIncrementalEM(step_size=self.gamma)
 
     def right_hand_side(self, *, n_iter: int, decrease: float) -> Constant:
         r"""Return the right-hand side of (sagaem_bdd), of :math:`E\|\nabla V(\hat s^{(K)})\|^2`.

@@ -143,13 +143,13 @@ def test_weights_are_kept_or_estimated(monkeypatch):
 def test_the_authors_sizes_are_limited_by_the_largest(monkeypatch, largest, sizes):
     asked = []
 
-    def record(name, n, *rest):
-        asked.append((name, n))
-        return [], gmm.Limit(None, 1, True)
+    def no_data(name, settings, jobs, progress):
+        asked.extend(job.doing for job in jobs[1:])
 
-    monkeypatch.setattr(module, "_reach_all", record)
+    monkeypatch.setattr(module, "collect", no_data)
     gmm_scaling(sizes=[500, largest], runs=1, settings=["known", "authors"])
-    assert asked == [("known", 500), ("known", largest), *(("authors", n) for n in sizes)]
+    known = [f"known weights, n = {n:,}" for n in (500, largest)]
+    assert asked == [*known, *(f"the authors' runs, n = {n:,}" for n in sizes)]
 
 
 def test_rows_of_each_setting_size_run_and_method(monkeypatch):
@@ -228,31 +228,13 @@ def test_progress_ends_at_one():
     told = []
     gmm_scaling(sizes=[60], runs=2, settings=["known"], progress=lambda doing, share: told.append(share))
     assert told == sorted(told)
-    assert (told[0], told[-1]) == (0.0, 1.0)
+    assert (told[0], told[-1]) == (0.0, pytest.approx(1.0))
 
 
 def test_a_reference_that_still_moves_is_mentioned(monkeypatch):
     monkeypatch.setattr(gmm, "MOST_PASSES", 3)
     settings = gmm_scaling(sizes=[60], runs=2, settings=["known"]).settings
-    assert (
-        settings["caution"] == "EM had not converged when it was stopped, in 2 samples: μ* is inexact there"
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"sizes": []}, "^sizes must hold at least one"),
-        ({"sizes": [1]}, "^sizes must be at least 2"),
-        ({"runs": 0}, "^runs must be at least 1"),
-        ({"seed": -1}, "^seed must be at least 0"),
-        ({"precision": -1.0}, "^precision must be finite"),
-        ({"settings": ["none"]}, "^settings must be 'known' or 'free' or 'authors', got 'none'"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        gmm_scaling(**arguments)
+    assert settings["caution"] == "EM had not converged in 2 samples: μ* is inexact there"
 
 
 @pytest.mark.slow

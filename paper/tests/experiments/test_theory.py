@@ -8,16 +8,18 @@ import pytest
 
 import swiftem
 from paper import theory
-from paper.experiments import theory_run as module
-from paper.experiments.theory import mixture_data, theory_in_numbers
-from paper.experiments.theory_local import (
+from paper.experiments import theory as module
+from paper.experiments.theory import (
     LOCAL_STEPS,
     em_limit,
     fit_rate,
     local_constants,
     local_rates,
+    mixture_data,
+    practice_run,
+    theorem_run,
+    theory_in_numbers,
 )
-from paper.experiments.theory_run import practice_run, theorem_run
 from paper.theory.family import family_of
 
 MODEL = swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0)
@@ -29,7 +31,7 @@ START = swiftem.run(MODEL, Y, swiftem.methods.EM(), theta0=MODEL.theta(means=[[1
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr(module, "ITERATIONS", 200)
-    monkeypatch.setattr("paper.experiments.theory_local.MOST_EPOCHS", 20)
+    monkeypatch.setattr("paper.experiments.theory.MOST_EPOCHS", 20)
 
 
 @pytest.mark.usefixtures("short")
@@ -183,17 +185,3 @@ def test_ctrl_c_keeps_complete_sizes(ctrl_c):
     experiment = theory_in_numbers(sizes=[20, 40], runs=1, progress=ctrl_c("n = 40"))
     assert experiment.interrupted
     assert {row.n for row in experiment.rows} == {20}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sizes": []}, r"^sizes must hold at least one"),
-        ({"sizes": [5]}, r"^sizes must be at least 10"),
-        ({"runs": 0}, r"^runs must be at least 1"),
-        ({"seed": -1}, r"^seed must be at least 0"),
-    ],
-)
-def test_bad_input(options, message):
-    with pytest.raises(ValueError, match=message):
-        theory_in_numbers(**options)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from paper.experiments.trace import Stopwatch, trace, warm_up
+from paper.experiments.gmm import trace, warm_up
 from swiftem import methods, models
 from swiftem.data import ArraySource
 
@@ -37,7 +37,7 @@ def test_batches_make_epochs_of_fewer_iterations():
 
 def test_measuring_is_not_counted(monkeypatch):
     now = 0.0
-    monkeypatch.setattr("paper.experiments.trace.perf_counter", lambda: now)
+    monkeypatch.setattr("paper.experiments.gmm.perf_counter", lambda: now)
 
     def slowly(theta):
         nonlocal now
@@ -49,28 +49,16 @@ def test_measuring_is_not_counted(monkeypatch):
     assert [point.seconds for point in points] == [0.0] * 5
 
 
-def test_a_stopwatch_stands_still_while_it_is_paused(monkeypatch):
-    now = iter([10.0, 12.0, 20.0, 21.0])
-    monkeypatch.setattr("paper.experiments.trace.perf_counter", lambda: next(now))
-    watch = Stopwatch()
-    assert watch.pause() == 2.0
-    watch.go_on()
-    assert watch.pause() == 3.0
-
-
-def test_the_share_that_is_done_is_told():
-    told = []
-    trace(MODEL, Y, methods.EM(), theta0=START, epochs=4, seed=0, measure=first_mean, at=told.append)
-    assert told == [0.0, 0.25, 0.5, 0.75, 1.0]
-
-
 def test_ctrl_c_leaves_no_half_curve():
-    def press(share):
-        if share >= 0.5:
+    values = iter([0.0, 1.0])
+
+    def press(theta):
+        if next(values) >= 0.5:
             signal.raise_signal(signal.SIGINT)
+        return 0.0
 
     with pytest.raises(KeyboardInterrupt):
-        trace(MODEL, Y, methods.OnlineEM(), theta0=START, epochs=4, seed=0, measure=first_mean, at=press)
+        trace(MODEL, Y, methods.OnlineEM(), theta0=START, epochs=4, seed=0, measure=press)
 
 
 def test_warming_up_can_be_interrupted(monkeypatch):
@@ -78,6 +66,6 @@ def test_warming_up_can_be_interrupted(monkeypatch):
         status = "interrupted"
 
     assert warm_up(MODEL, Y, [methods.EM(), methods.OnlineEM()], START) > 0
-    monkeypatch.setattr("paper.experiments.trace.run", lambda *args, **options: Interrupted)
+    monkeypatch.setattr("paper.experiments.gmm.run", lambda *args, **options: Interrupted)
     with pytest.raises(KeyboardInterrupt):
         warm_up(MODEL, Y, [methods.EM()], START)

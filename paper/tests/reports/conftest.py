@@ -7,7 +7,7 @@ from paper.reports.figures import panel_svg
 
 def check(section, *, draw=False):
     """What must hold of every section: its words hold no number that is none, and it can be drawn."""
-    texts = [section.lead, *section.settings.values()]
+    texts = [section.lead, *section.experiment.settings.values()]
     for finding in section.findings:
         texts += finding
     for picture in section.pictures:

@@ -42,25 +42,22 @@ def verdicts(section):
 
 def test_what_the_paper_shows_agrees(check):
     section = check(precision_section(experiment(AS_IN_THE_PAPER, AS_IN_THE_PAPER)))
-    assert verdicts(section) == ["agrees", "agrees", "beyond", "beyond"]
+    assert verdicts(section) == ["agrees", "agrees"]
     by_epochs = section.findings[0]
     assert (
         "After 30 epochs the median error over the runs is 1.0·10⁻²⁰ (sEM-VR), 1.0·10⁻²¹ (fiEM)"
         in by_epochs.words
     )
-    assert by_epochs.words.endswith(
-        "In each of the 2 runs the larger of sEM-VR and fiEM is at least 10¹⁷ times smaller than all others."
-    )
-    assert section.pictures[0].title.endswith("after 30 epochs, 10¹⁷ times smaller with variance reduction")
-    assert section.data == "gmm-precision.csv"
+    assert by_epochs.words.endswith("In none of 2 runs one of the others is as close as sEM-VR or fiEM.")
 
 
 @pytest.mark.parametrize("late", ["sem-vr", "fiem"])
 def test_one_run_in_which_one_method_is_behind_disagrees(late, check):
     section = check(precision_section(experiment(AS_IN_THE_PAPER, {**AS_IN_THE_PAPER, late: 0.1})))
     assert verdicts(section)[:2] == ["disagrees", "disagrees"]
-    assert section.findings[0].words.endswith("In 1 of 2 runs one of the others is as close or closer.")
-    assert section.pictures[0].title.endswith("after 30 epochs, no gain from variance reduction")
+    assert section.findings[0].words.endswith(
+        "In 1 of 2 runs one of the others is as close as sEM-VR or fiEM."
+    )
 
 
 def test_runs_are_compared_each_with_itself(check):
@@ -76,44 +73,12 @@ def test_by_passes_is_judged_on_its_own(check):
     assert verdicts(check(precision_section(experiment(ends))))[:2] == ["agrees", "disagrees"]
 
 
-def test_a_small_gain_is_not_called_one(check):
-    ends = {**AS_IN_THE_PAPER, "em": 1e-6, "sem": 1e-6, "iem": 1e-6, "sem-vr": 0.7e-6, "fiem": 0.7e-6}
-    section = check(precision_section(experiment(ends)))
-    assert (
-        "In the only run the larger of sEM-VR and fiEM is at least 1.4 times smaller"
-        in section.findings[0].words
-    )
-    assert section.pictures[0].title.endswith("no gain from variance reduction")
-
-
 def test_errors_of_exactly_zero(check):
     ends = {**AS_IN_THE_PAPER, "sem-vr": 0.0, "fiem": 0.0}
     section = check(precision_section(experiment(ends)), draw=True)
     assert verdicts(section)[0] == "agrees"
-    assert "infinitely many times smaller" in section.pictures[0].title
     section = check(precision_section(experiment(dict.fromkeys(AS_IN_THE_PAPER, 0.0))), draw=True)
     assert verdicts(section)[0] == "disagrees"
-
-
-def test_by_seconds_names_the_closest(check):
-    words = {}
-    for fast in ("em", "fiem"):
-        rows = [
-            row._replace(seconds=row.seconds * (0.001 if row.method == fast else 1))
-            for row in experiment(AS_IN_THE_PAPER).rows
-        ]
-        section = check(precision_section(Experiment("gmm-precision", {}, tuple(rows), False)))
-        words[fast] = section.findings[2].words
-    assert "EM is closest" in words["em"]
-    assert "fiEM is closest" in words["fiem"]
-
-
-def test_shuffled_draws_are_compared_after_ten_epochs(check):
-    section = check(precision_section(experiment(AS_IN_THE_PAPER)))
-    assert section.findings[3].words.startswith(
-        "After 10 epochs the median error is 2.9·10⁻⁸ with shuffled and "
-    )
-    assert len(precision_section(experiment(AS_IN_THE_PAPER, epochs=9)).findings) == 3
 
 
 def test_the_table_has_medians_and_the_last_epoch(check):
@@ -138,8 +103,7 @@ def test_an_incomplete_last_run_is_left_out(check):
     part = {m: AS_IN_THE_PAPER[m] for m in ("em", "sem")}
     section = check(precision_section(experiment(AS_IN_THE_PAPER, part, interrupted=True)))
     assert verdicts(section)[:2] == ["agrees", "agrees"]
-    assert "In the only run" in section.findings[0].words
-    assert section.interrupted
+    assert "In none of 1 run " in section.findings[0].words
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
@@ -153,12 +117,11 @@ def test_a_first_run_that_is_not_complete_is_shown_without_findings(count, check
 
 def test_nothing_at_all(check):
     section = check(precision_section(Experiment("gmm-precision", {}, (), True)))
-    assert (section.findings, section.pictures, section.tables, section.data) == ((), (), (), "")
+    assert (len(section.findings), len(section.pictures), len(section.tables)) == (0, 0, 0)
 
 
 def test_a_real_experiment(check):
     result = gmm_precision(n=40, epochs=1, runs=2)
     section = check(precision_section(result), draw=True)
-    assert len(section.findings) == 3
-    assert "after 1 epoch, " in section.pictures[0].title
-    assert section.settings == result.settings
+    assert len(section.findings) == 2
+    assert section.pictures[0].title.endswith("after 1 epoch")

@@ -44,7 +44,7 @@ def verdicts(of):
 
 def test_what_the_paper_shows_agrees(check):
     found = check(section(rows(), rows("free"), authors()))
-    assert verdicts(found) == ["agrees", "agrees", "beyond", "agrees"]
+    assert verdicts(found) == ["agrees", "agrees", "agrees"]
     assert (
         "slopes 1.00 (EM), 1.00 (iEM) for n = 1,000 to 100,000; 0.9 to 1.1 expected"
         in found.findings[0].words
@@ -52,7 +52,6 @@ def test_what_the_paper_shows_agrees(check):
     assert "slopes 0.67 (sEM-VR), 0.67 (fiEM)" in found.findings[1].words
     assert [picture.name for picture in found.pictures] == ["gmm-scaling-known", "gmm-scaling-free"]
     assert len(found.tables) == 3
-    assert found.data == "gmm-scaling.csv"
 
 
 @pytest.mark.parametrize(
@@ -73,18 +72,16 @@ def test_one_size_has_no_slope_and_no_verdict(check):
     found = check(section(rows(sizes=[1000]), rows("free", sizes=[1000]), interrupted=True), draw=True)
     assert not found.findings
     assert len(found.pictures) == len(found.tables) == 2
-    assert found.tables[0].rows[-1] == ["slope", "none", "none", "none", "none"]
+    assert found.tables[0].rows[-1] == ["slope", *"––––"]
 
 
 def test_sizes_that_were_given_up_are_told(check):
     given_up = [("fiem", 100_000)]
     found = check(section(rows(given_up=given_up), rows("free", given_up=given_up)), draw=True)
-    assert verdicts(found) == ["agrees", "agrees", "beyond"]
+    assert verdicts(found) == ["agrees", "agrees"]
     assert "given up" not in found.findings[0].words
-    assert "2 of 12 runs were given up after 60 epochs" in found.findings[1].words
-    epochs = SETTINGS["free"].most_epochs
-    assert f"2 of 24 runs were given up after {epochs} epochs" in found.findings[2].words
-    assert found.tables[0].rows[2][-1] == "not reached"
+    assert "2 runs were given up" in found.findings[1].words
+    assert found.tables[0].rows[2][-1] == "–"
 
 
 def test_a_method_that_never_arrives_disagrees(check):
@@ -105,14 +102,13 @@ def test_the_authors_log_agrees_within_a_factor_of_two(factor, verdict, check):
     (finding,) = check(section(authors(sem_vr=factor))).findings
     assert finding.verdict == verdict
     assert f"{factor:.2f}" in finding.words
-    assert "up to 3.0 times as many" in finding.words
 
 
 def test_beside_the_log_a_run_that_was_given_up_disagrees(check):
     found = check(section(authors(fiem=nan)))
     assert verdicts(found) == ["disagrees"]
     assert "In 2 of 8 cases a run did not fall below it." in found.findings[0].words
-    assert found.tables[0].rows[3] == ["fiEM, n = 1,000", "642", "not reached", "not reached"]
+    assert ["fiEM, n = 1,000", "642", "–", "–"] in found.tables[0].rows
     found = check(section(authors(nan)))
     assert verdicts(found) == ["disagrees"]
     assert found.findings[0].words == "None of our runs fell below 10⁻³."
@@ -121,7 +117,7 @@ def test_beside_the_log_a_run_that_was_given_up_disagrees(check):
 def test_first_and_for_good_stand_beside_the_log(check):
     (table,) = check(section(authors(sizes=[1000]))).tables
     assert table.rows[0] == ["EM, n = 1,000", "7,000", "7,000", "21,000"]
-    assert table.rows[1][0] == "iEM, cyclic, n = 1,000"
+    assert [row[0] for row in table.rows][1] == "iEM, cyclic, n = 1,000"
 
 
 def test_means_are_over_the_runs(check):
@@ -148,7 +144,7 @@ def test_the_slopes_and_the_guides_are_drawn():
 
 def test_nothing_at_all(check):
     found = check(section(interrupted=True))
-    assert (list(found.findings), list(found.pictures), list(found.tables), found.data) == ([], [], [], "")
+    assert (list(found.findings), list(found.pictures), list(found.tables)) == ([], [], [])
 
 
 @pytest.mark.slow
@@ -158,5 +154,4 @@ def test_a_real_experiment(check, monkeypatch):
     monkeypatch.setitem(SETTINGS, "free", SETTINGS["free"]._replace(most_epochs=12))
     result = gmm_scaling(sizes=[30, 60], runs=1)
     found = check(scaling_section(result), draw=True)
-    assert len(found.findings) == 4
-    assert found.settings == result.settings
+    assert len(found.findings) == 3

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from paper.reports.numbers import likelihood, power_of_ten, short, times
+from paper.reports.numbers import power_of_ten, short
 
 
 @pytest.mark.parametrize(
@@ -19,22 +19,8 @@ def test_short(value, text):
     assert short(value) == text
 
 
-@pytest.mark.parametrize(
-    ("factor", "text"),
-    [(2.0, "2"), (9.99, "9"), (347.0, "300"), (1000.0, "1,000"), (999_999.0, "900,000"), (1e6, "10⁶"),
-     (2.5e20, "10²⁰"), (math.inf, "infinitely many")],
-)  # fmt: skip
-def test_times_are_rounded_down(factor, text):
-    assert times(factor) == text
-
-
 def test_powers_of_ten():
     assert [power_of_ten(10.0**power) for power in (-12, -1, 0, 3, 5, 6)] == [
         "10⁻¹²", "10⁻¹", "1", "1,000", "100,000", "10⁶",
     ]  # fmt: skip
     assert power_of_ten(3.0) == power_of_ten(2e-7) == ""
-
-
-def test_a_minus_is_a_minus():
-    assert likelihood(-4.7123) == "−4.71"
-    assert likelihood(-math.inf) == "none"

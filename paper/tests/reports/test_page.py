@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from paper.experiments.experiment import Experiment
 from paper.reports.figures import plain_axes
 from paper.reports.page import VERDICTS, page
 from paper.reports.section import Finding, Panel, Picture, Section, Table
@@ -21,28 +22,26 @@ def draw(axes):
     axes.plot([0, 1], [0, 1])
 
 
-def section(**options):
-    return Section(**{
-        "name": "toy",
+PANELS = [Panel("left", draw), Panel("right", draw)]
+
+
+def section(name="toy", settings=None, rows=("a row",), interrupted=False, **options):
+    return Section(Experiment(name, settings or {"samples": "ten"}, rows, interrupted), **{
         "title": "A toy",
         "lead": "What was done.",
         "findings": [
             Finding("One claim.", "agrees", "It holds.", "brief"),
             Finding("Another claim.", "disagrees", "It does not.", "brief"),
-            Finding("Something else.", "beyond", "So it is.", "brief"),
+            Finding("Something else.", "open", "So it is.", "brief", "Others 2020"),
         ],
-        "pictures": [
-            Picture("toy", "A line", "A line that rises", [Panel("left", draw), Panel("right", draw)], 3)
-        ],
+        "pictures": [Picture("toy", "A line", "A line that rises", PANELS)],
         "tables": [Table("Numbers", ["epoch", "EM"], [["0", "1.0"], ["1", "0.5"]])],
-        "settings": {"samples": "ten"},
-        "data": "toy.csv",
         **options,
     })  # fmt: skip
 
 
 def make(*sections, **options):
-    return page("A page", "A lead.", sections, **{"command": "swiftem", "facts": {"Python": "3"}, **options})
+    return page("A page", "A lead.", sections, **{"command": "paper", "facts": {"Python": "3"}, **options})
 
 
 class Reader(HTMLParser):
@@ -119,39 +118,63 @@ def test_every_picture_says_what_it_shows(whole):
     ] * 2  # fmt: skip
 
 
+def test_an_interruption_is_shown():
+    assert "Interrupted: only complete results are shown." in make(section(interrupted=True))
+    assert "Interrupted" not in make(section())
+
+
+def test_the_same_sections_are_the_same_page(whole):
+    assert whole == make(section(), section(name="second", title="Second"))
+
+
 def test_links_lead_to_their_sections(whole):
     reader = Reader(whole)
-    assert [link["href"] for link in reader.all("a")] == ["#toy", "#second"]
+    assert {link["href"] for link in reader.all("a")} == {"#toy", "#second"}
     assert [found["id"] for found in reader.all("section")] == ["toy", "second"]
 
 
-def test_everything_is_told(whole):
+def test_everything_is_shown(whole):
     text = " ".join(Reader(whole).text)
-    heads = ("A page", "A lead.", "A toy", "What was done.", "A line", "left", "Numbers", *VERDICTS.values())
     for words in (
-        *heads,
-        "One claim.",
-        "It does not.",
-        "0.5",
-        "samples",
-        "ten",
-        "toy.csv",
-        "swiftem",
-        "Python",
+        *("A page", "A lead.", "A toy", "What was done.", "A line", "left", "Numbers", *VERDICTS.values()),
+        *("One claim.", "It does not.", "0.5", "samples", "ten", "toy.csv", "paper", "Python"),
     ):
         assert words in text
 
 
-def test_the_summary_counts_the_verdicts(whole):
+def test_claims_of_the_paper_and_of_others_are_counted_apart(whole):
     text = " ".join(Reader(whole).text)
-    assert "Of 4 claims of the paper that were checked, 2 agree with the measurements, 2 not; the" in text
+    assert "Of the paper’s 4 claims, 2 agree with the measurements." in text
+    assert "Of 2 claims of Others 2020, 0 agree with the measurements, 2 undecided." in text
+
+
+def test_the_papers_figures_come_first():
+    html = make(section("gmm-precision"), section("gmm-scaling"), section("plsa"), section("theory"))
+    places = [html.index(words) for words in ("Figure 1", "Figure 2", 'class="claims"', "<nav>", "<section")]
+    assert places == sorted(places)
+    figures = Reader(html[html.index("<h1") : html.index('<div class="claims')] + "").all("img")
+    assert len(figures) == 3
+
+
+def test_tables_are_folded_and_without_what_was_never_reached():
+    rows = [["a", "1", "–", "2"], ["b", "–", "–", "–"]]
+    reader = Reader(
+        make(
+            section(tables=[Table("Some", ["", "x", "y", "z"], rows), Table("None", ["", "x"], [["a", "–"]])])
+        )
+    )
+    assert len(reader.all("details")) == 2  # the first table, and the settings
+    text = " ".join(reader.text)
+    assert "None" not in text
+    assert "–" not in text
+    assert [head.get("scope") for head in reader.all("th")][:4] == ["col", "col", "col", "row"]
 
 
 def test_markup_in_names_is_shown_as_text():
     odd = section(
-        name=ODD, title=ODD, lead=ODD, settings={ODD: ODD}, data=ODD,
+        name=ODD, title=ODD, lead=ODD, settings={ODD: ODD},
         findings=[Finding(ODD, "agrees", ODD, ODD)],
-        pictures=[Picture("odd", ODD, ODD, [Panel(ODD, draw)], 1)],
+        pictures=[Picture("odd", ODD, ODD, [Panel(ODD, draw)])],
         tables=[Table(ODD, [ODD, ODD], [[ODD, ODD]])],
     )  # fmt: skip
     html = page(ODD, ODD, [odd], command=ODD, facts={ODD: ODD})
@@ -159,33 +182,12 @@ def test_markup_in_names_is_shown_as_text():
     assert not reader.all("script")
     assert "<script" not in html
     assert reader.all("img")[0]["alt"] == f"{ODD} ({ODD})"
-    assert sum(text.count(ODD) for text in reader.text) >= 15
-
-
-def test_an_interruption_is_shown():
-    assert "Interrupted: only complete results are shown." in make(section(interrupted=True))
-    assert "Interrupted" not in make(section())
+    assert sum(text.count(ODD) for text in reader.text) >= 14
 
 
 def test_a_section_without_anything():
-    html = make(Section("toy", "A toy", "Nothing was done.", interrupted=True))
+    html = make(Section(Experiment("toy", {}, (), True), "A toy", "Nothing was done."))
     Reader(html)
     assert "Nothing was complete enough to be compared with the paper." in html
-    assert "beside this page" not in html  # there is no file
+    assert "next to this page" not in html  # there is no file
     assert "Settings" not in html
-
-
-def test_without_figures_it_says_why():
-    html = make(section(), figures=False)
-    assert not Reader(html).all("img")
-    assert "No figures: matplotlib is not installed." in html
-    assert "No figures" not in make(section())
-
-
-def test_tables_have_heads_for_columns_and_rows(whole):
-    heads = [head.get("scope") for head in Reader(make(section())).all("th")]
-    assert heads[:4] == ["col", "col", "row", "row"]
-
-
-def test_the_same_sections_are_the_same_page(whole):
-    assert whole == make(section(), section(name="second", title="Second"))

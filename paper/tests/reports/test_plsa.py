@@ -49,18 +49,17 @@ def verdicts(section):
 
 def test_what_was_measured_with_both_kinds_of_steps(check):
     section = check(plsa_section(experiment()))
-    assert verdicts(section) == ["agrees", "disagrees", "agrees", "agrees", "beyond", "beyond"]
+    assert verdicts(section) == ["agrees", "disagrees", "agrees", "agrees"]
     claims = [finding.claim for finding in section.findings]
     assert (
         claims[0] == "sEM-VR and fiEM converge faster than EM, sEM and iEM (small corpus, the paper's steps)."
     )
     assert claims[2] == "sEM-VR and fiEM converge faster than EM and iEM (small corpus, recommended steps)."
     words = [finding.words for finding in section.findings]
-    assert words[0].endswith("both are ahead of EM, sEM and iEM by 0.15 or more.")
-    assert words[2].endswith("both are ahead of EM and iEM by 0.30 or more.")
-    assert "the better of EM and iEM has passed the slower of the two, by 0.06." in words[1]
+    assert words[0].endswith("the slower of the two is 0.15 ahead of the best of the others.")
+    assert words[2].endswith("the slower of the two is 0.30 ahead of the best of the others.")
+    assert "the slower of the two is 0.06 behind the best of the others." in words[1]
     assert "n^(−2/3) is too large" in words[1]
-    assert section.data == "plsa.csv"
 
 
 @pytest.mark.parametrize(
@@ -75,45 +74,35 @@ def test_what_was_measured_with_both_kinds_of_steps(check):
 )
 def test_a_method_that_is_slower_disagrees(pair, value, where, check):
     section = check(plsa_section(experiment(early={**EARLY, pair: value})))
-    expected = ["agrees", "disagrees", "agrees", "agrees", "beyond", "beyond"]
+    expected = ["agrees", "disagrees", "agrees", "agrees"]
     expected[where] = "disagrees"
     assert verdicts(section) == expected
-    assert "the slower of the two is behind the best of EM" in section.findings[where].words
+    assert "behind the best of the others" in section.findings[where].words
 
 
 @pytest.mark.parametrize(("steps", "where"), [("paper", 1), ("recommended", 3)])
 @pytest.mark.parametrize(
     ("value", "verdict", "words"),
     [
-        (-4.5, "agrees", "both are ahead of EM and iEM by 0.24 or more."),
-        (-4.76, "agrees", "the slower of the two is level with the better of EM and iEM, within 0.025."),
-        (-4.9, "disagrees", "the better of EM and iEM has passed the slower of the two, by 0.16."),
+        (-4.5, "agrees", "0.24 ahead of the best of the others."),
+        (-4.76, "agrees", "0.02 behind the best of the others."),
+        (-4.9, "disagrees", "0.16 behind the best of the others."),
     ],
 )
 @pytest.mark.parametrize("slower", ["sem-vr", "fiem"])
 def test_who_is_ahead_at_the_end(steps, where, value, verdict, words, slower, check):
     late = {**LATE, (steps, "sem-vr"): -4.4, (steps, "fiem"): -4.4, (steps, slower): value}
     finding = check(plsa_section(experiment(late=late))).findings[where]
-    assert finding.claim.startswith("... and do not fall behind EM and iEM later")
+    assert finding.claim.startswith("sEM-VR and fiEM do not fall behind EM and iEM later")
     assert finding.verdict == verdict
     assert words in finding.words
     # What is said of the paper's step must not be said of the recommended one.
     assert ("n^(−2/3)" in finding.words) == (value < -4.74 and steps == "paper")
 
 
-def test_recommended_steps_are_not_held_against_sem(check):
-    """With k^(−0.8) sEM is as quick: that is told, with the numbers of both steps, not judged."""
-    section = check(plsa_section(experiment(early={**EARLY, ("recommended", "sem"): -4.6})))
-    assert verdicts(section)[2] == "agrees"
-    assert section.findings[-1].words == (
-        "With k^(−0.8) sEM has −4.60 and −4.72 after 5 and 50 epochs, with the paper's 1/(k + 10) −5.00 and "
-        "−4.90. sEM-VR and fiEM have −4.75 and −4.80 after 5 epochs."
-    )
-
-
 def test_few_epochs_are_compared_once(check):
     section = check(plsa_section(experiment(epochs=4)))
-    assert verdicts(section) == ["agrees", "agrees", "beyond", "beyond"]
+    assert verdicts(section) == ["agrees", "agrees"]
     assert section.findings[0].words.startswith("After 4 epochs")
     assert plsa_section(experiment(epochs=15)).findings[1].words.startswith("After 15 epochs")
 
@@ -144,7 +133,7 @@ def test_each_corpus_has_its_figure(check):
     corpora = ["a b", "a-b", "../A b", "x/y.txt", "…"]
     section = check(plsa_section(experiment(corpora=corpora, epochs=6)))
     names = [picture.name for picture in section.pictures]
-    assert names == ["plsa-a-b", "plsa-a-b-2", "plsa-A-b-3", "plsa-x-y.txt", "plsa-corpus"]
+    assert names == ["plsa-1-a-b", "plsa-2-a-b", "plsa-3----A-b", "plsa-4-x-y-txt", "plsa-5--"]
     assert [len(picture.panels) for picture in section.pictures] == [6] * 5
 
 
@@ -153,11 +142,10 @@ def test_what_ctrl_c_leaves_of_the_first_run(count, check):
     section = check(plsa_section(experiment(pairs=PAIRS[:count], interrupted=True)), draw=count in (1, 3, 6))
     (picture,), (table,) = section.pictures, section.tables
     assert verdicts(section) == (["agrees", "disagrees"] if count >= 5 else []) + (
-        ["agrees", "agrees", "beyond", "beyond"] if count == 8 else []
+        ["agrees", "agrees"] if count == 8 else []
     )
     assert len(picture.panels) == (6 if count > 5 else 3)
     assert len(table.head) == 1 + count
-    assert section.interrupted
 
 
 def test_an_incomplete_last_run_is_left_out(check):
@@ -169,11 +157,9 @@ def test_an_incomplete_last_run_is_left_out(check):
 def test_nothing_at_all(check):
     section = check(plsa_section(Experiment("plsa", {}, (), True)))
     assert (list(section.findings), list(section.pictures), list(section.tables)) == ([], [], [])
-    assert section.data == ""
 
 
 def test_a_real_experiment(check):
     result = plsa({"toy": ["apple pear plum apple fig", "hammer saw chisel saw plane"] * 5}, epochs=1, runs=2)
     section = check(plsa_section(result), draw=True)
-    assert len(section.findings) == 4
-    assert section.settings == result.settings
+    assert len(section.findings) == 2
