@@ -235,7 +235,7 @@ def compare_methods(
         for number in range(runs)
     ]
     jobs += [
-        Job("variances of proxies", 10_000.0, partial(_variances, 300 if quick else 2_000, number, seed))
+        Job("variances of proxies", 10_000.0, partial(_variances, 1_000 if quick else 2_000, number, seed))
         for number in range(runs)
     ]
     return collect("methods", said, jobs, progress)
