@@ -9,7 +9,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 # What `make test-fast` runs: every layer, without child processes and statistics.
 FAST := tests/core tests/data tests/kernels tests/methods tests/mixture tests/topics tests/functions tests/contracts \
   --ignore=tests/core/test_memory_limit.py --ignore=tests/methods/test_trajectories.py tests/test_gate.py \
-  tests/test_import_rule.py tests/estimators/test_initial.py tests/cli/test_app.py tests/report/test_page.py
+  tests/test_import_rule.py tests/estimators/test_initial.py tests/cli/test_app.py
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:
@@ -19,7 +19,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.demo.stamp ## reproduce the paper's experiments, quickly; results in results/demo
-	$(BIN)/swiftem reproduce all --quick --out results/demo
+	$(BIN)/python -m paper all --quick --out results/demo
 
 test: $(VENV)/.dev.stamp ## run the quick tests and doctests; COVERAGE=1 measures coverage
 	$(BIN)/python tests/warm.py
@@ -58,7 +58,7 @@ docs: $(VENV)/.docs.stamp ## build the documentation, with its examples executed
 
 clean: ## remove the environment, caches and built docs (results/ stays)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build docs/api docs/gallery
-	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests paper benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv/.ok holds the folder the environment was made in. It is set aside during an install, so an
 # interrupted one, a moved checkout or a vanished interpreter all lead to a fresh environment.
@@ -77,18 +77,18 @@ $(VENV)/.ok:
 	@printf '%s\n' '$(CURDIR)' > $@
 
 define install
-	@echo "Installing swiftem[$(1)] into $(VENV) (the first time takes a minute or two)"
+	@echo "Installing swiftem into $(VENV) (the first time takes a minute or two)"
 	@mv $(VENV)/.ok $(VENV)/.busy
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(1)]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check $(1)
 	@mv $(VENV)/.busy $(VENV)/.ok
 	@touch $@
 endef
 
-$(VENV)/.demo.stamp: pyproject.toml $(VENV)/.ok
-	$(call install,plot)
+$(VENV)/.demo.stamp: pyproject.toml paper/requirements.txt $(VENV)/.ok
+	$(call install,-r paper/requirements.txt)
 
 $(VENV)/.dev.stamp: pyproject.toml $(VENV)/.ok
-	$(call install,dev)
+	$(call install,-e '.[dev]')
 
 $(VENV)/.docs.stamp: pyproject.toml $(VENV)/.ok
-	$(call install,docs)
+	$(call install,-e '.[docs]')

@@ -235,11 +235,11 @@ def _memory(kind: str, n: int, d: int, n_components: int) -> Row:
 def _stream(n: int, d: int, n_components: int, repeats: int) -> Row:
     """A pass over an array that is copied block by block, as if it did not fit; the peer only copies it."""
     import torch
-    from swiftem.engine.gpu.blocks import DeviceBlocks
 
     from swiftem.core.compute import Placement
     from swiftem.core.problem import Problem
     from swiftem.data import ArraySource
+    from swiftem.mixture.compute.torch import DeviceRows
 
     block = np.random.default_rng(0).normal(size=(n // 400, d)).astype(np.float32)
     y = np.tile(block, (400, 1))
@@ -249,7 +249,7 @@ def _stream(n: int, d: int, n_components: int, repeats: int) -> Row:
         placement=Placement("torch:cuda:0"),
     )
     theta = problem.bound.initial_theta(np.random.default_rng(0))
-    with patch.object(DeviceBlocks, "fits", lambda self, needed: False):
+    with patch.object(DeviceRows, "fits", lambda self, needed: False):
         problem.compute.full(theta)
         there = torch.empty(y.shape, device="cuda")  # the array is pinned by now
         host, passes, copies = torch.from_numpy(y), [], []

@@ -13,7 +13,7 @@ from benchmarks.problems import paper_mixture
 from benchmarks.row import Row
 from benchmarks.runs import E_STEPS, METHODS, agree, resumed
 from benchmarks.timing import interleaved
-from swiftem.theory.experiments.gmm_precision import MODEL, precision_methods
+from paper.experiments.gmm_precision import MODEL, precision_methods
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 

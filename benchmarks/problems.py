@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from paper.experiments.gmm import START_MEANS, gmm_data
+from paper.experiments.gmm_precision import MODEL
 from swiftem import data, methods, models, schedules
-from swiftem.theory.experiments.gmm import START_MEANS, gmm_data
-from swiftem.theory.experiments.gmm_precision import MODEL
 
 __all__ = ["paper_mixture", "token_source", "topic_methods", "wide_mixture"]
 

@@ -17,9 +17,9 @@ import swiftem
 from benchmarks.row import Row
 from benchmarks.timing import interleaved, threads
 from benchmarks.topic_peers import nmf, tomotopy_model, topics_after
+from paper.docstrings import docstring_corpus
 from swiftem import data
 from swiftem.estimators.topics.queries import coherence_of
-from swiftem.theory.docstrings import docstring_corpus
 from swiftem.topics.compute.corpus import Documents
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]

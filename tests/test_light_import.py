@@ -23,14 +23,6 @@ def test_import_loads_nothing_heavy():
     assert loaded & HEAVY == set()
 
 
-def test_the_theory_loads_nothing_heavy():
-    loaded = loaded_by(
-        "import swiftem; swiftem.theory.V(swiftem.models.GaussianMixtureModel(1), [0.0, 1.0], [0.5])"
-    )
-    assert loaded & HEAVY == set()
-    assert "swiftem.theory" not in modules_of("import swiftem")
-
-
 def test_a_run_with_reference_kernels_loads_nothing_heavy():
     loaded = loaded_by(
         "import swiftem; from swiftem import methods, models; "

@@ -1,4 +1,4 @@
-"""``python tests/warm.py``: fill the cache that all processes of the tests share: kernels and docstrings.
+"""``python tests/warm.py``: fill the cache that all processes of the tests share: kernels.
 
 Two processes do it, each with kernels that the other has not. Where it was done before, nothing happens.
 """
@@ -65,12 +65,6 @@ def functions() -> None:
     _run("functions")
 
 
-def docstrings() -> None:
-    from swiftem.theory.docstrings import docstring_corpus
-
-    docstring_corpus()
-
-
 PARTS: tuple[Callable[[], None], ...] = (
     batches_with_covariances,
     passes_with_covariances,
@@ -78,7 +72,6 @@ PARTS: tuple[Callable[[], None], ...] = (
     tokens,
     statistics_with_covariances,
     documents,
-    docstrings,
     functions,
 )
 """The longest first."""

@@ -1,6 +1,6 @@
 """Take the picture of docs/topics.md: the page of ``swiftem topics`` in Chromium.
 
-Run it: python docs/images/explorer.py
+Run it: PYTHONPATH=. python docs/images/explorer.py
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from paper.docstrings import docstring_corpus
 from swiftem.cli.choices import TopicsRequest
 from swiftem.cli.topics import topics
-from swiftem.theory.docstrings import docstring_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "_support"))
 

@@ -1,6 +1,6 @@
-"""Draw the picture of docs/methods.md: the panel against epochs of ``swiftem reproduce gmm-precision``.
+"""Draw the picture of docs/methods.md: the panel against epochs of ``python -m paper gmm-precision``.
 
-Run it: python docs/images/gmm_precision.py
+Run it: PYTHONPATH=. python docs/images/gmm_precision.py
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from swiftem.theory.experiments.gmm_precision import gmm_precision
-from swiftem.theory.reports.gmm_precision import precision_section
+from paper.experiments.gmm_precision import gmm_precision
+from paper.reports.gmm_precision import precision_section
 
 FILE = Path(__file__).with_name("gmm-precision.png")
 

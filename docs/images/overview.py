@@ -1,6 +1,6 @@
 """Draw the picture of the README: a fitted mixture, and five methods by passes over the data.
 
-Run it: python docs/images/overview.py
+Run it: PYTHONPATH=. python docs/images/overview.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.report.drawing import label_ends, plain_axes
+from paper.reports.figures import label_ends, plain_axes
 from swiftem.report.numbers import style_of
 
 FILE = Path(__file__).with_name("overview.png")
@@ -58,7 +58,7 @@ def main() -> None:
     left.set_title("A Gaussian mixture of five components", loc="left", fontweight="bold")
     X = overlapping()
     best = swiftem.GaussianMixture(M, method="em", max_iter=1000, tol=1e-12, **START).fit(X)
-    plain_axes(right, x="passes over the data", y="mean log-likelihood below the best", log_y=True)
+    plain_axes(right, x="passes over the data", y="mean log-likelihood below the best", log="y")
     ends = []
     for name in ("em", "sem", "iem", "sem-vr", "fiem"):
         fit = swiftem.GaussianMixture(M, method=name, max_iter=PASSES, tol=0, **START).fit(X)

@@ -1,6 +1,6 @@
-"""Draw the picture of docs/theory.md: the three panels of ``swiftem reproduce theory``.
+"""Draw the picture of docs/theory.md: the three panels of ``python -m paper theory``.
 
-Run it: python docs/images/theory.py
+Run it: PYTHONPATH=. python docs/images/theory.py
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from swiftem.theory.experiments.theory import theory_in_numbers
-from swiftem.theory.reports.theory import theory_section
+from paper.experiments.theory import theory_in_numbers
+from paper.reports.theory import theory_section
 
 FILE = Path(__file__).with_name("theory.png")
 

@@ -7,13 +7,21 @@ is seen, the other half is predicted. It falls as long as more topics help. Cohe
 words of a topic occur together, stability whether another half of the documents has the same topics.
 """
 
+import ast
+from pathlib import Path
+
 import matplotlib.pyplot as plt
+import scipy
 
 import swiftem
 from swiftem.data import count_words
-from swiftem.theory.docstrings import docstring_corpus
 
-counts, words, _ = count_words(docstring_corpus(["scipy"]).documents, n_words=1000)
+# The texts are docstrings of SciPy.
+files = (file for file in sorted(Path(scipy.__file__).parent.rglob("*.py")) if "tests" not in file.parts)
+nodes = (node for file in files for node in ast.walk(ast.parse(file.read_bytes())))
+texts = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+texts = list(dict.fromkeys(text for text in texts if len(text) >= 200))
+counts, words, _ = count_words(texts, n_words=1000)
 found = swiftem.select_topics(counts, [5, 10, 20, 40])
 _, axes = plt.subplots(1, 3, figsize=(10.5, 3.4), layout="constrained")
 found.plot(axes)

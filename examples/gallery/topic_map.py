@@ -7,31 +7,29 @@ come from: methods of a fitted ``swiftem.PLSA``. The texts are docstrings of sci
 subpackage.
 """
 
+import ast
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
+import sklearn
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 import swiftem
 from swiftem.data import count_words
-from swiftem.theory.docstrings import docstring_corpus
 
 # Words of every docstring say nothing about any.
-COMMON = (
-    "default",
-    "array",
-    "shape",
-    "int",
-    "float",
-    "like",
-    "number",
-    "parameters",
-    "returns",
-    "none",
-    "bool",
-)
-corpus = docstring_corpus(["sklearn"])
-counts, words, kept = count_words(corpus.documents, n_words=1500, stop_words=[*ENGLISH_STOP_WORDS, *COMMON])
-package = np.array([corpus.names[place].split(".")[1] for place in kept])
+COMMON = ["default", "array", "shape", "int", "like", "number", "parameters", "returns", "none", "bool"]
+folder = Path(sklearn.__file__).parent
+subpackage_of = {}  # by text
+for file in sorted(folder.glob("*/**/*.py")):
+    for node in ast.walk(ast.parse(file.read_bytes())) if "tests" not in file.parts else ():
+        text = (isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)) or ""
+        if len(text) >= 200:
+            subpackage_of.setdefault(text, file.relative_to(folder).parts[0])
+texts = list(subpackage_of)
+counts, words, kept = count_words(texts, n_words=1500, stop_words=[*ENGLISH_STOP_WORDS, *COMMON])
+package = np.array(list(subpackage_of.values()))[kept]
 topics = swiftem.PLSA(10, random_state=0, max_iter=60, tol=1e-3).fit(counts)
 
 # %%
@@ -58,4 +56,4 @@ figure.colorbar(image, label="share of the words, %")
 # %%
 # One document that shows what each topic is about:
 for k, (document,) in enumerate(fewer.representative_documents(counts, n=1)[:4]):
-    print(f"{names[k]}: {corpus.names[kept[document]]}")
+    print(f"{names[k]}: {texts[kept[document]].splitlines()[0]}")

@@ -6,14 +6,20 @@ Topics of texts
 packages that every installation of swiftem has.
 """
 
+import ast
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
+import scipy
 from sklearn.feature_extraction.text import CountVectorizer
 
 import swiftem
-from swiftem.theory.docstrings import docstring_corpus
 
-texts = docstring_corpus(["scipy"]).documents
+files = (file for file in sorted(Path(scipy.__file__).parent.rglob("*.py")) if "tests" not in file.parts)
+nodes = (node for file in files for node in ast.walk(ast.parse(file.read_bytes())))
+texts = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+texts = list(dict.fromkeys(text for text in texts if len(text) >= 200))
 vectorizer = CountVectorizer(stop_words="english", token_pattern="[a-z]{3,}", min_df=5, max_df=0.1)
 counts = vectorizer.fit_transform(texts)
 words = vectorizer.get_feature_names_out()

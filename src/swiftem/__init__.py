@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from swiftem import models as models
     from swiftem import schedules as schedules
     from swiftem import testing as testing
-    from swiftem import theory as theory
     from swiftem._run import objective as objective
     from swiftem._run import posterior as posterior
     from swiftem._run import run as run
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing", "theory")
+MODULES = ("data", "estimators", "families", "methods", "models", "schedules", "testing")
 PLACES = {
     "_run": "objective posterior run",
     "core.algorithm": "Iterate Result State",

@@ -8,29 +8,7 @@ import typer.core
 
 import swiftem
 from swiftem.cli import main
-from swiftem.cli import reproduce as module
-from swiftem.cli.app import Experiments, run_command
-
-NAMES = ("gmm-precision", "gmm-scaling", "plsa", "theory", "methods", "all")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_computed(monkeypatch):
-    monkeypatch.setattr(module, "reproduce", lambda request: pytest.fail(f"computes: {request}"))
-
-
-def test_names_are_those_that_can_be_done():
-    assert [name.value for name in Experiments] == [*module.NAMES, "all"] == list(NAMES)
-    assert set(module.SECTIONS) == set(module.NAMES)
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("--runs", "0"), ("--runs", "many"), ("--seed", "-1"), ("--seed", "")]
-)
-def test_bad_numbers_are_refused(option, value, tmp_path, invoke):
-    code, output = invoke("reproduce", "plsa", option, value, "--out", tmp_path)
-    assert code == 2
-    assert f"Invalid value for '{option}'" in output
+from swiftem.cli.app import run_command
 
 
 @pytest.mark.parametrize(
@@ -54,54 +32,41 @@ def test_typing_errors_are_answered_by_what_is_meant(arguments, sentence, tmp_pa
 
 
 def test_flags_have_no_type_in_the_help(invoke):
-    for command in ([], ["fit"], ["reproduce"], ["warmup"]):
+    for command in ([], ["fit"], ["topics"], ["warmup"]):
         code, output = invoke(*command, "--help")
         assert code == 0
         assert "bool" not in output.lower()
 
 
-def test_a_file_as_folder_is_refused(tmp_path, invoke):
+def test_a_file_as_folder_is_refused(folder, tmp_path, invoke):
     file = tmp_path / "taken"
     file.write_text("mine")
     for out in (file, file / "below"):
-        code, output = invoke("reproduce", "plsa", "--out", out)
+        code, output = invoke("topics", folder, "--out", out)
         assert code == 2
         assert "Invalid value for '--out'" in output
     assert file.read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch, invoke):
+def test_a_folder_that_cannot_be_written_is_refused(folder, tmp_path, monkeypatch, invoke):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
     # Not by permissions of the folder: those do not bind root, which tests may run as.
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    code, output = invoke("reproduce", "plsa", "--out", tmp_path)
+    code, output = invoke("topics", folder, "--out", tmp_path / "new")
     assert code == 2
     assert "permission denied" in output
 
 
-@pytest.mark.parametrize("name", ["gmm-precision", "gmm-scaling"])
-def test_a_corpus_is_for_plsa(name, tmp_path, invoke):
-    file = tmp_path / "corpus.txt"
-    file.write_text("apple pear")
-    code, output = invoke("reproduce", name, "--corpus", file, "--out", tmp_path / "out")
+def test_typing_errors_are_answered_with_what_is_right(folder, invoke):
+    code, output = invoke("tpics", folder)
     assert code == 2
-    assert "only plsa and all read a corpus" in output
-
-
-def test_typing_errors_are_answered_with_what_is_right(tmp_path, invoke):
-    code, output = invoke("reprduce", "all")
+    assert "'topics'" in output
+    code, output = invoke("topics", folder, "--topiks", "3")
     assert code == 2
-    assert "'reproduce'" in output
-    code, output = invoke("reproduce", "gmm-precison", "--out", tmp_path)
-    assert code == 2
-    for name in NAMES:
-        assert f"'{name}'" in output
-    code, output = invoke("reproduce", "all", "--quik", "--out", tmp_path)
-    assert code == 2
-    assert "--quick" in output
-    code, output = invoke("reproduce")
+    assert "--topics" in output
+    code, output = invoke("topics")
     assert code == 2
     assert "Missing argument" in output
 
@@ -109,20 +74,7 @@ def test_typing_errors_are_answered_with_what_is_right(tmp_path, invoke):
 def test_help_and_version(invoke):
     code, output = invoke("--help")
     assert code == 0
-    assert "reproduce" in output
-    code, output = invoke("reproduce", "--help")
-    assert code == 0
-    for words in (
-        "--quick",
-        "--runs",
-        "--seed",
-        "--corpus",
-        "--out",
-        "5; of plsa 3",
-        "results/reproduce",
-        *NAMES,
-    ):
-        assert words in output
+    assert "topics" in output
     assert invoke("--version") == (0, f"swiftem {swiftem.__version__} ")
     assert invoke()[1] == invoke("--help")[1]
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ["fit", "predict", "score", "info", "topics", "reproduce"]
+COMMANDS = ["fit", "predict", "score", "info", "topics"]
 
 
 def test_the_order_of_commands(invoke):

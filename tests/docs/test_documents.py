@@ -168,7 +168,7 @@ def test_links_and_named_files_exist(page):
             )
         elif not target.startswith("http"):
             assert ((ROOT / page).parent / target).exists(), target
-    for named in re.findall(r"`((?:src|tests|examples|docs)/[\w/.]+)`", text):
+    for named in re.findall(r"`((?:src|tests|paper|examples|docs)/[\w/.]+)`", text):
         assert (ROOT / named).exists(), named
 
 
@@ -246,7 +246,6 @@ def test_the_api_has_every_public_object():
         ".families",
         ".data",
         ".schedules",
-        ".theory",
         ".testing",
     ):
         found = import_module(f"swiftem{module}")

@@ -32,8 +32,8 @@ NUMBERED = re.compile(
 LABEL = re.compile(r"\\label\{(.+?)\}")
 
 SPANS = sorted(set(re.findall(r"`([^`\n]+)`", PAGE)))
-PATHS = [span for span in SPANS if re.match(r"(src|tests|docs|examples|benchmarks)/", span)]
-DOTTED = sorted({name for span in SPANS for name in re.findall(r"\bswiftem(?:\.\w+)+", span)})
+PATHS = [span for span in SPANS if re.match(r"(src|tests|paper|docs|examples|benchmarks)/", span)]
+DOTTED = sorted({name for span in SPANS for name in re.findall(r"\b(?:swiftem|paper)(?:\.\w+)+", span)})
 
 
 def numbered(tex: str) -> list[Item]:
@@ -98,18 +98,17 @@ def test_numbers_are_counted_as_latex_does() -> None:
 
 
 def test_commands_exist() -> None:
-    """Every `swiftem reproduce NAME` that is named can be given, and every NAME is named."""
-    from swiftem.cli.app import Experiments
+    """Every `python -m paper NAME` that is named can be given, and every NAME is named."""
+    from paper.reproduce import NAMES
 
-    named = {span.split()[2] for span in SPANS if span.startswith("swiftem reproduce ")}
-    assert named == {name.value for name in Experiments}
+    named = {span.split()[3] for span in SPANS if span.startswith("python -m paper ")}
+    assert named == {*NAMES, "all"}
 
 
 @pytest.mark.parametrize("option", sorted({span.split()[0] for span in SPANS if span.startswith("--")}))
 def test_options_exist(option: str) -> None:
     """Of options such as `--corpus FILE`."""
-    source = (ROOT / "src" / "swiftem" / "cli" / "app.py").read_text(encoding="utf-8")
-    assert re.search(rf"^    {option.removeprefix('--')}: Annotated", source, flags=re.M)
+    assert f'"{option}",' in (ROOT / "paper" / "__main__.py").read_text(encoding="utf-8")
 
 
 def test_the_page_names_files_and_functions() -> None:

@@ -54,7 +54,7 @@ def test_s_is_the_centre(make):
 
 
 def test_the_objective_falls():
-    """That the surrogate, which bounds it, never rises is in tests/theory/test_surrogate.py."""
+    """That the surrogate, which bounds it, never rises is in paper/tests/theory/test_surrogate.py."""
     problem = helpers.mixture(60)
     result = problem.run(methods.IncrementalEM(), n_iter=600, seed=0)
     start, end = (swiftem.objective(problem.model, problem.data, t) for t in (problem.theta0, result.theta))

@@ -16,7 +16,6 @@ from swiftem.cli.choices import (
     BetaOption,
     CorpusFormat,
     DecorrelationOption,
-    Experiments,
     TopicsRequest,
     check_acceleration,
     check_limit,
@@ -293,56 +292,3 @@ def warmup(
     from swiftem.cli.warmup import warmup as run_warmup
 
     run_warmup(all)
-
-
-@app.command()
-def reproduce(
-    name: Annotated[
-        Experiments,
-        typer.Argument(
-            metavar="NAME",
-            help="gmm-precision and gmm-scaling: the two panels of the paper's Gaussian figure; "
-            "plsa: its topic-model figure; theory: its theorems in numbers; methods: all methods, also later "
-            "ones, on five problems; all: everything in one report.",
-        ),
-    ],
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="Under two minutes: smaller samples, only known weights, fewer epochs and runs of plsa "
-            "and theory.",
-        ),
-    ] = False,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Repetitions, each with its own data or start and its own draws.",
-            show_default="5; of plsa 3, with --quick 1; of theory with --quick 2",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", "-s", metavar="N", min=0, help="Seed of the samples, starts and draws.")
-    ] = 0,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="For plsa: a text file, one document per line, instead of the built-in docstrings. "
-            "May be given several times.",
-        ),
-    ] = None,
-    out: Annotated[Path, _folder("Folder for numbers, figures and report.")] = Path("results/reproduce"),
-) -> None:
-    """Run the paper's experiments and compare its claims with the numbers.
-
-    Writes the raw numbers (CSV), figures (PNG, SVG) and report.html, which opens in any browser.
-    Ctrl-C keeps what is done.
-    """
-    if corpus and name not in (Experiments.plsa, Experiments.all):
-        raise typer.BadParameter("only plsa and all read a corpus.", param_hint="--corpus")
-    from swiftem.cli.reproduce import Request
-    from swiftem.cli.reproduce import reproduce as run_reproduce
-
-    raise typer.Exit(run_reproduce(Request.of(name.value, quick, runs, seed, corpus or [], out)))

@@ -24,7 +24,6 @@ __all__ = [
     "Covariance",
     "Criterion",
     "DecorrelationOption",
-    "Experiments",
     "TopicsRequest",
     "check_limit",
     "check_size",
@@ -142,17 +141,6 @@ class Acceleration(StrEnum):
 
     squarem = "squarem"
     anderson = "anderson"
-
-
-class Experiments(StrEnum):
-    """Experiments of ``reproduce``."""
-
-    gmm_precision = "gmm-precision"
-    gmm_scaling = "gmm-scaling"
-    plsa = "plsa"
-    theory = "theory"
-    methods = "methods"
-    all = "all"
 
 
 class CorpusFormat(StrEnum):

@@ -162,7 +162,7 @@ class fiem_bound:
     ----------
     L_s, L_V, upsilon_min : float
         Lipschitz constants of the samples' statistics in s and of the gradient of V, and the smallest
-        eigenvalue of B(s): values of :func:`swiftem.theory.constants`.
+        eigenvalue of B(s): values of ``paper.theory.constants`` of the repository.
     n_iter : int, optional
         K, the maximum number of iterations, for the second step.
     mu : float
@@ -224,7 +224,7 @@ class spider_bound:
     ----------
     L_s, L_V, upsilon_min, upsilon_max : float
         Lipschitz constants of the samples' statistics in s and of the gradient of V, and the smallest and
-        largest eigenvalue of B(s): values of :func:`swiftem.theory.constants`.
+        largest eigenvalue of B(s): values of ``paper.theory.constants`` of the repository.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10
+from math import isfinite
 from typing import Any, NamedTuple
 
 from swiftem.methods import METHODS
@@ -13,56 +13,13 @@ __all__ = [
     "Style",
     "counted",
     "criterion_text",
-    "likelihood",
     "mean_text",
     "passes_text",
-    "power_of_ten",
     "seconds_text",
     "share_text",
-    "short",
     "signed",
     "style_of",
-    "times",
 ]
-
-SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def power_of_ten(value: float) -> str:
-    """Return the label of a power of ten for a logarithmic axis; empty for other values.
-
-    >>> power_of_ten(1e-12), power_of_ten(1000.0), power_of_ten(1.0), power_of_ten(2e5)
-    ('10⁻¹²', '1,000', '1', '')
-    """
-    power = round(log10(value))
-    if abs(log10(value) - power) > 1e-9:
-        return ""
-    if 0 <= power <= 5:
-        return f"{10**power:,}"
-    return "10" + str(power).translate(SUPERSCRIPT)
-
-
-def short(value: float) -> str:
-    """Return two digits of a positive number, in the paper's notation.
-
-    >>> short(1.3e-20), short(0.0003), short(0.25), short(1234.0), short(0.0)
-    ('1.3·10⁻²⁰', '3.0·10⁻⁴', '0.25', '1,200', '0')
-    """
-    if not isfinite(value) or value == 0.0:
-        return "0" if value == 0.0 else "none"
-    digits, power = f"{value:.1e}".split("e")  # rounded first: 9.96e-5 is 1.0·10⁻⁴
-    if -2 <= int(power) <= 3:
-        return f"{float(f'{value:.2g}'):,.10g}"
-    return f"{digits}·10" + str(int(power)).translate(SUPERSCRIPT)
-
-
-def likelihood(value: float) -> str:
-    """Return a log-likelihood with two digits and a true minus.
-
-    >>> likelihood(-4.7123)
-    '−4.71'
-    """
-    return signed(value, 2)
 
 
 def signed(value: float, digits: int) -> str:
@@ -101,20 +58,6 @@ def seconds_text(seconds: float) -> str:
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.2g} ms"
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-
-
-def times(factor: float) -> str:
-    """Return a factor with one digit, rounded down, as a power of ten if it is large: more would be noise.
-
-    >>> times(347.0), times(2.5e20)
-    ('300', '10²⁰')
-    """
-    if not isfinite(factor):
-        return "infinitely many"
-    power = floor(log10(factor) + 1e-9)
-    if power >= 6:
-        return "10" + str(power).translate(SUPERSCRIPT)
-    return f"{floor(factor / 10.0**power * (1 + 1e-9)) * 10**power:,.10g}"
 
 
 class Style(NamedTuple):
