@@ -27,7 +27,7 @@ def small_fit(n: int, d: int, n_components: int, repeats: int) -> tuple[float, f
     import numpy as np
 
     import swiftem
-    from swiftem.estimators.mixture import estimator
+    from swiftem.mixture import estimator
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_components, d))[rng.integers(n_components, size=n)] + rng.normal(size=(n, d))

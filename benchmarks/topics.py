@@ -19,8 +19,8 @@ from benchmarks.timing import interleaved, threads
 from benchmarks.topic_peers import nmf, tomotopy_model, topics_after
 from paper.docstrings import docstring_corpus
 from swiftem import data
-from swiftem.estimators.topics.queries import coherence_of
 from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.queries import coherence_of
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 

@@ -23,7 +23,7 @@ from benchmarks.row import Row
 from benchmarks.runs import agree
 from benchmarks.timing import Laps, least, threads
 from swiftem import methods, models
-from swiftem.estimators.mixture.plan import make_plan
+from swiftem.mixture.plan import make_plan
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 

@@ -11,26 +11,33 @@ SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 LOWER = {"core", "methods", "data", "kernels"}
+SHARED = {*LOWER, "_run", "fit", "report"}
 ALLOWED = {
     "core": set(),
     "schedules": {"core"},
     "methods": {"core"},
     "kernels": {"core", "data"},
     "data": {"core", "kernels"},
-    "mixture": LOWER,
-    "topics": LOWER,
+    "_run": {"core", "methods", "data"},
+    "report": {*LOWER, "fit", "topics"},
+    "fit": {*LOWER, "_run", "report"},
+    "mixture": SHARED,
+    "regression": {*SHARED, "mixture"},
+    "topics": SHARED,
     "functions": LOWER,
     "families": {"mixture"},
     "models": {"core", "mixture", "topics", "functions"},
+    "estimators": {"mixture", "regression", "topics"},
+    "_select": {*SHARED, "mixture", "regression"},
 }
-"""What the lower rooms may import of swiftem, in addition to themselves; models and families are facades."""
-
-UPPER = {"estimators", "report", "cli", "testing"}
-DONE_FIRST = ("report", "cli")
-"""Each of these may import those before it, not those after it."""
+"""What a package may import of swiftem, in addition to itself; models, families and estimators are facades,
+and the command line and the tests of contracts import everything."""
 
 DEVICES = {"core/checks.py", "topics/compute/device_documents.py"}
 """Files that import PyTorch within functions."""
+
+ESTIMATORS = {"fit", "mixture", "regression", "topics", "_select"}
+"""Packages with classes that derive from scikit-learn's; `test_light_import.py` checks what imports them."""
 
 NOT_INSTALLED = {"paper", "benchmarks", "tests"}
 """Folders of the repository that are not in the wheel."""
@@ -64,10 +71,8 @@ def violations(room, source, *, late=frozenset()):
     """Return a sentence for each import that a file of ``room`` must not have.
 
     ``late`` are heavy packages that the file may import at its top. PyTorch and
-    Triton are for few files, also within functions. Estimators derive from scikit-learn's classes, and are
-    themselves imported when they are used.
+    Triton are for few files, also within functions.
     """
-    late = late | ({"sklearn"} if room == "estimators" else set())
     found = []
     for name, at_import in imports(ast.parse(source)):
         package, _, rest = name.partition(".")
@@ -80,13 +85,7 @@ def violations(room, source, *, late=frozenset()):
             found.append(f"imports {package} outside a function")
         elif package == "swiftem":
             target = room_of(rest)
-            if room in ALLOWED:
-                allowed = target in ALLOWED[room] | {room}
-            elif room in DONE_FIRST:
-                allowed = target not in DONE_FIRST[DONE_FIRST.index(room) + 1 :]
-            else:
-                allowed = room not in ("_run",) or target not in UPPER
-            if not allowed:
+            if room in ALLOWED and target not in ALLOWED[room] | {room, "", "__version__"}:
                 found.append(f"{room} imports {name}")
     return found
 
@@ -102,6 +101,7 @@ def test_imports(path):
     compiled = name.startswith(("kernels/", "functions/")) or "/compute/" in name
     on_device = "torch" in path.name or "triton" in path.name or name in DEVICES
     late = {"numba"} if compiled else set()
+    late |= {"sklearn"} if room_of(module_of(path)) in ESTIMATORS and not compiled else set()
     late |= {"torch", "triton"} if on_device else set()
     assert violations(room_of(module_of(path)), text, late=late) == []
 
@@ -116,14 +116,15 @@ def test_imports(path):
         ("methods", "from swiftem import models"),
         ("data", "from swiftem.mixture import compute"),
         ("data", "import pyarrow"),
-        ("mixture", "from swiftem._run import run"),
         ("topics", "from swiftem.mixture import model"),
         ("models", "def f():\n    from paper.theory.gradient import V"),
         ("cli", "from paper import reproduce"),
-        ("_run", "from swiftem.estimators.mixture.plan import make_plan"),
+        ("_run", "from swiftem.mixture.plan import make_plan"),
         ("cli", "import torch"),
         ("report", "def f():\n    from swiftem.cli import main"),
         ("report", "class A:\n    import sklearn"),
+        ("mixture", "from swiftem.topics.plsa import PLSA"),
+        ("fit", "from swiftem.mixture.model import MixtureModel"),
         ("estimators", "import matplotlib.pyplot as plt"),
         ("core", "try:\n    import numba\nexcept ImportError:\n    pass"),
     ],

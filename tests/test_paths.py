@@ -27,5 +27,5 @@ def test_a_call_goes_through_no_more_modules_than_before(name):
 
 def test_modules_that_run_are_counted_and_those_that_do_not_are_not():
     found = walked(PATHS["predict"])
-    assert found["estimators/mixture/scores.py"] > 0
-    assert "estimators/mixture/fit.py" not in found
+    assert found["mixture/scores.py"] > 0
+    assert "mixture/fit.py" not in found

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from swiftem._run import objective as objective
     from swiftem._run import posterior as posterior
     from swiftem._run import run as run
+    from swiftem._select import select as select
     from swiftem.core.algorithm import Iterate as Iterate
     from swiftem.core.algorithm import Result as Result
     from swiftem.core.algorithm import State as State
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from swiftem.estimators import Mixture as Mixture
     from swiftem.estimators import RegressionMixture as RegressionMixture
     from swiftem.estimators import select_topics as select_topics
-    from swiftem.estimators.mixture.select import select as select
     from swiftem.kernels.threads import set_threads as set_threads
 
 __version__ = "0.1.0.dev0"
@@ -43,7 +43,7 @@ PLACES = {
     "core.algorithm": "Iterate Result State",
     "core.schedules": "RandomTermination",
     "estimators": "GaussianMixture Mixture PLSA RegressionMixture select_topics",
-    "estimators.mixture.select": "select",
+    "_select": "select",
     "kernels.threads": "set_threads",
 }
 NAMES = {name: module for module, names in PLACES.items() for name in names.split()}

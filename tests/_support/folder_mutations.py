@@ -19,7 +19,7 @@ from forks import encode
 
 import swiftem
 from swiftem.core.checkpoint import FORMAT
-from swiftem.estimators.watch import StartWatch
+from swiftem.fit.watch import StartWatch
 
 N_ITER = 60
 

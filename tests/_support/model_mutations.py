@@ -15,7 +15,7 @@ import numpy as np
 
 import swiftem
 from swiftem.core.state_file import DIGEST_SIZE, read_tree, write_tree
-from swiftem.estimators.persistence import FORMAT
+from swiftem.fit.persistence import FORMAT
 from swiftem.models import NormalInverseWishart
 
 ROWS = np.random.default_rng(0).normal(size=(120, 2)) + np.repeat([[0.0], [4.0]], 60, axis=0)

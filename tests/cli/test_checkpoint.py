@@ -11,7 +11,7 @@ import pytest
 
 from swiftem import GaussianMixture
 from swiftem.cli.failures import FAILED
-from swiftem.estimators.watch import StartWatch
+from swiftem.fit.watch import StartWatch
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_at_a_process_whose_starts_race(tmp_path):
     code = (
         "import time\n"
         "from swiftem.cli import main\n"
-        "from swiftem.estimators.mixture.optima import race\n"
+        "from swiftem.mixture.starts import race\n"
         "real = race._Race._moved\n"
         "def moved(self, *given):\n"
         "    print('race', flush=True)\n"

@@ -8,7 +8,7 @@ from model_mutations import pack
 
 import swiftem
 from swiftem import GaussianMixture
-from swiftem.estimators.persistence import save_arrays
+from swiftem.fit.persistence import save_arrays
 
 
 def test_a_mixture(flowers, tmp_path, call):

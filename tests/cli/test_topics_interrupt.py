@@ -24,7 +24,7 @@ def files(out):
 
 def press_ctrl_c(monkeypatch, after):
     """Press Ctrl-C after so many passes."""
-    from swiftem.estimators.watch import Watcher
+    from swiftem.fit.watch import Watcher
 
     real = Watcher.watch
 

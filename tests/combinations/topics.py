@@ -417,7 +417,7 @@ def options_of(case: Case, folder: Path) -> dict[str, Any]:
 @contextmanager
 def torch_cpu_for_cuda() -> Iterator[None]:
     """Let device="cuda" be PyTorch's CPU: data of a device, on a machine without one."""
-    from swiftem.estimators.topics import input as module
+    from swiftem.topics import input as module
 
     real = module.kernels_of
 
@@ -431,7 +431,7 @@ def torch_cpu_for_cuda() -> Iterator[None]:
 @contextmanager
 def always_compiled(wanted: bool) -> Iterator[None]:
     """Let corpora of any size be fitted by compiled code."""
-    from swiftem.estimators.topics import plan
+    from swiftem.topics import plan
 
     with mock.patch.object(plan, "FEW_ENTRIES", -1 if wanted else plan.FEW_ENTRIES):
         yield

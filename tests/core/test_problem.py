@@ -16,9 +16,9 @@ from swiftem._run import run_problem
 from swiftem.core.compute import Compute
 from swiftem.data import ArraySource
 from swiftem.data.as_source import read_problem
-from swiftem.estimators.mixture import look
 from swiftem.kernels.threads import set_threads
 from swiftem.mixture import gaussians as gaussian_mixture
+from swiftem.mixture import look
 
 X, _ = blobs(900, 3, 3, seed=7)
 MODEL = models.GaussianMixtureModel(3, covariance="full")

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from swiftem.core.draws import block_draws, read_seed
-from swiftem.mixture.components import spread_rows
+from swiftem.core.draws import block_draws, read_seed, spread_rows
 
 EDGES = np.array([0, 10, 13, 33, 40, 60, 61])
 

@@ -56,10 +56,10 @@ def test_the_files_that_the_guides_name_are_all_there_are(kind):
 
 
 EXCEPTIONS = {
-    "family": {"src/swiftem/estimators/mixture/table/auto.py"},  # it chooses among some of them
+    "family": {"src/swiftem/mixture/tables/auto.py"},  # it chooses among some of them
     "source": {  # memory maps that a limit keeps where they are
-        "src/swiftem/estimators/mixture/base.py",
-        "src/swiftem/estimators/validated.py",
+        "src/swiftem/mixture/base.py",
+        "src/swiftem/fit/validated.py",
     },
 }  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_the_readme_has_the_figures_of_the_stored_measurement():
 
 
 def test_the_thresholds_of_the_rule_are_the_rule():
-    from swiftem.estimators.mixture.plan import make_plan
+    from swiftem.mixture.plan import make_plan
     from swiftem.models import GaussianMixtureModel
 
     page = (ROOT / "docs/which_method.md").read_text()

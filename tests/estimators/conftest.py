@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dying_fits import Death
 
-from swiftem.estimators.watch import StartWatch
+from swiftem.fit.watch import StartWatch
 
 
 @pytest.fixture

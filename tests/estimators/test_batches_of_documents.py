@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.topics import plan
+from swiftem.topics import plan
 
 ROUNDS, TOLERANCE = 5, 1e-2
 

@@ -10,8 +10,8 @@ from mixture_data import METHODS, assert_same_model, blobs, given_start
 from sklearn.base import clone
 
 import swiftem
-from swiftem.estimators.fit_checkpoint import StartCheckpoint
-from swiftem.estimators.mixture.fit import DegenerateComponentWarning
+from swiftem.fit.checkpoint import StartCheckpoint
+from swiftem.mixture.fit import DegenerateComponentWarning
 
 
 def make(**options):

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.topics.first_topics import best_start, clustered_topics, random_topics
 from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.first_topics import best_start, clustered_topics, random_topics
 
 ALPHA, BETA = np.full(5, 0.1), np.full((1, 1), 0.05)
 

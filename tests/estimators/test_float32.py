@@ -9,7 +9,7 @@ from mixture_data import ARRAYS, KINDS, METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.mixture import initial
+from swiftem.mixture.starts import initial
 
 X, _ = blobs(800, 3, 3, apart=4.0, seed=2)
 OFFSET = X + 1e4

@@ -6,12 +6,12 @@ import pytest
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima import halves as halving
-from swiftem.estimators.mixture.optima.halves import Seen, halves_of, losses_of_merges
-from swiftem.estimators.mixture.optima.kinds import gaussians
-from swiftem.estimators.mixture.optima.moves import merged, moved, proposals
-from swiftem.estimators.mixture.optima.spurious import on_few_values
-from swiftem.estimators.mixture.split import Gaussians
+from swiftem.mixture.starts import halves as halving
+from swiftem.mixture.starts.halves import Seen, halves_of, losses_of_merges
+from swiftem.mixture.starts.kinds import gaussians
+from swiftem.mixture.starts.moves import merged, moved, proposals
+from swiftem.mixture.starts.split import Gaussians
+from swiftem.mixture.starts.spurious import on_few_values
 from swiftem.models import GaussianMixtureModel
 
 KINDS = "full", "diag", "spherical"

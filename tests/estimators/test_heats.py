@@ -10,10 +10,10 @@ import swiftem
 from benchmarks.optima_data import generated
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima import race as racing
-from swiftem.estimators.mixture.optima.race import race
-from swiftem.estimators.mixture.optima.sample import plan_race
 from swiftem.kernels.threads import get_threads, set_threads
+from swiftem.mixture.starts import race as racing
+from swiftem.mixture.starts.race import race
+from swiftem.mixture.starts.sample import plan_race
 from swiftem.models import GaussianMixtureModel
 
 

@@ -11,8 +11,8 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.mixture import look
-from swiftem.estimators.watch import History, Moment
+from swiftem.fit.watch import History, Moment
+from swiftem.mixture import look
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(400, 2, 3, seed=6)

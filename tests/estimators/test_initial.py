@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture import initial
-from swiftem.estimators.mixture.gaussian_queries import covariances_of
-from swiftem.estimators.mixture.initial import make_start
+from swiftem.mixture.gaussian_queries import covariances_of
+from swiftem.mixture.starts import initial
+from swiftem.mixture.starts.initial import make_start
 from swiftem.models import GaussianMixtureModel
 
 X, LABELS = blobs(300, 2, 3, seed=5)

@@ -12,8 +12,8 @@ from mixture_data import METHODS, blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.mixture import look
 from swiftem.kernels.threads import set_threads
+from swiftem.mixture import look
 
 X, _ = blobs(400, 2, 3, seed=11)
 
@@ -91,7 +91,7 @@ def test_in_the_first_look_or_pass(method, monkeypatch):
 
 
 def test_in_the_pass_that_certifies(monkeypatch):
-    from swiftem.estimators.mixture import fit as fit_mixture
+    from swiftem.mixture import fit as fit_mixture
 
     def press(*arguments):
         raise KeyboardInterrupt

@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.core.loop import DeferredInterrupt
-from swiftem.estimators.mixture import estimator, initial
-from swiftem.estimators.mixture.optima import few
-from swiftem.estimators.mixture.optima import race as racing
 from swiftem.kernels.threads import set_threads
+from swiftem.mixture import estimator
+from swiftem.mixture.starts import few, initial
+from swiftem.mixture.starts import race as racing
 
 X, _ = blobs(2000, 2, 4, apart=1.5, seed=5)
 MEANS = X[:4]

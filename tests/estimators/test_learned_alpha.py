@@ -11,8 +11,8 @@ from scipy.special import digamma, gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.topics import learned_alpha
-from swiftem.estimators.topics.learned_alpha import next_alpha
+from swiftem.topics import learned_alpha
+from swiftem.topics.learned_alpha import next_alpha
 
 K, V = 4, 40
 

@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture import look
-from swiftem.estimators.mixture.look import Look
-from swiftem.estimators.mixture.plan import iterations_in
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, SpiderEM, VarianceReducedEM
+from swiftem.mixture import look
+from swiftem.mixture.look import Look
+from swiftem.mixture.plan import iterations_in
 from swiftem.models import GaussianMixtureModel
 
 X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)

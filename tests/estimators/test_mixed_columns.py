@@ -121,7 +121,7 @@ def test_rows_in_files(tmp_path):
 
 
 def test_checkpoints_resume_to_the_bit(tmp_path):
-    from swiftem.estimators.mixture.look import Look
+    from swiftem.mixture.look import Look
 
     X = rows_of()
     options = {"family": NUMBERS, "method": "sem-vr", "random_state": 0, "max_iter": 9, "tol": 0.0}

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import swiftem
 from swiftem import Mixture, methods
-from swiftem.estimators.mixture.candidate_fits import CandidateFits
+from swiftem.mixture.candidate_fits import CandidateFits
 from swiftem.mixture.families import Family, Poisson
 
 RNG = np.random.default_rng(0)
@@ -144,7 +144,7 @@ def test_checkpoints_resume_to_the_bit(tmp_path):
     class Stop(Exception):
         """Ends a fit in the middle."""
 
-    from swiftem.estimators.mixture.look import Look
+    from swiftem.mixture.look import Look
 
     real = Look.at
 

@@ -128,7 +128,7 @@ def test_checkpoints_resume_to_the_bit(name, method, tmp_path):
     class Stop(Exception):
         """Ends a fit in the middle."""
 
-    from swiftem.estimators.mixture.fit import _OneFit
+    from swiftem.mixture.fit import _OneFit
 
     real = _OneFit._note
 

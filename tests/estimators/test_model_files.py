@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import swiftem
 from swiftem.cli.app import app
-from swiftem.estimators.persistence import save_arrays
+from swiftem.fit.persistence import save_arrays
 
 NEITHER = np.nan, np.inf, -np.inf, 1e308
 

@@ -8,7 +8,7 @@ from mixture_data import KINDS
 
 import swiftem
 from swiftem import methods
-from swiftem.estimators.mixture.online import Reservoir
+from swiftem.mixture.online import Reservoir
 from swiftem.models import NormalInverseWishart
 
 RNG = np.random.default_rng(1)

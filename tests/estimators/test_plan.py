@@ -6,8 +6,8 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.mixture.plan import METHOD_NAMES, iterations_in, kernels_for, make_plan
 from swiftem.methods import EM, OnlineEM, SpiderEM, VarianceReducedEM, has_field
+from swiftem.mixture.plan import METHOD_NAMES, iterations_in, kernels_for, make_plan
 from swiftem.models import GaussianMixtureModel
 
 

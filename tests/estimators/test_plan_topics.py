@@ -6,7 +6,7 @@ import pytest
 import swiftem
 from swiftem import PLSA
 from swiftem.core.schedules import constant
-from swiftem.estimators.topics.plan import plan_topics
+from swiftem.topics.plan import plan_topics
 
 
 @pytest.mark.parametrize(("n", "batch"), [(500, 25), (5_000, 250), (10**6, 256)])

@@ -6,9 +6,9 @@ from scipy import stats
 
 import swiftem
 from swiftem import Mixture
-from swiftem.estimators.mixture.table.profile import density, panel_of
 from swiftem.families import FAMILIES
 from swiftem.mixture.families.student_t import StudentT
+from swiftem.mixture.tables.profile import density, panel_of
 from tests.estimators.test_tables import survey
 from tests.mixture.test_families import LAWS, PARAMS, given
 

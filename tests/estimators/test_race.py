@@ -11,15 +11,15 @@ from mixture_data import KINDS, assert_same_model, blobs
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.optima import race as racing
-from swiftem.estimators.mixture.optima import sample as sampling
-from swiftem.estimators.mixture.optima.accelerated import accelerated
-from swiftem.estimators.mixture.optima.kinds import KINDS as STARTS
-from swiftem.estimators.mixture.optima.kinds import gaussians, kinds_for, start
-from swiftem.estimators.mixture.optima.moves import merge_costs, merged, moved, proposals
-from swiftem.estimators.mixture.optima.race import race
-from swiftem.estimators.mixture.optima.sample import draw_sample, units
 from swiftem.kernels.threads import get_threads, set_threads
+from swiftem.mixture.starts import race as racing
+from swiftem.mixture.starts import sample as sampling
+from swiftem.mixture.starts.accelerated import accelerated
+from swiftem.mixture.starts.kinds import KINDS as STARTS
+from swiftem.mixture.starts.kinds import gaussians, kinds_for, start
+from swiftem.mixture.starts.moves import merge_costs, merged, moved, proposals
+from swiftem.mixture.starts.race import race
+from swiftem.mixture.starts.sample import draw_sample, units
 from swiftem.models import GaussianMixtureModel, MixtureModel
 
 CENTRES = np.concatenate([np.stack(np.divmod(np.arange(9), 3), axis=1) * scale for scale in (1.0, 60.0)])

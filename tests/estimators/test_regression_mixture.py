@@ -11,9 +11,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from swiftem import RegressionMixture, methods, models
-from swiftem.estimators.regression import newton_em
-from swiftem.estimators.regression.gaussian_regression import GaussianRegression
-from swiftem.estimators.regression.newton_em import Regressions, one_pass
+from swiftem.regression import newton_em
+from swiftem.regression.gaussian_regression import GaussianRegression
+from swiftem.regression.newton_em import Regressions, one_pass
 from swiftem.testing import check_model
 
 

@@ -10,8 +10,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.mixture import candidate_fits
-from swiftem.estimators.mixture.split import double_component
+from swiftem.mixture import candidate_fits
+from swiftem.mixture.starts.split import double_component
 from swiftem.models import NormalInverseWishart
 
 KINDS = ("full", "tied", "diag", "spherical")
@@ -477,7 +477,7 @@ def test_plot_marks_the_best(found, tmp_path):
 
 
 def test_it_is_imported_when_it_is_used():
-    from swiftem.estimators.mixture.select import select
+    from swiftem._select import select
 
     assert swiftem.select is select
 

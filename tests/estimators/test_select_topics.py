@@ -7,8 +7,8 @@ from helpers import assert_refused
 
 from swiftem import PLSA, select_topics
 from swiftem.data import CsrDocuments
-from swiftem.estimators.topics import select as module
-from swiftem.estimators.topics.select import split_topics
+from swiftem.topics import select as module
+from swiftem.topics.select import split_topics
 
 
 def corpus(n_topics=4, n_documents=400, seed=0):

@@ -11,8 +11,8 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{name}")
     for name in (
         "sklearn.exceptions.ConvergenceWarning",
-        "swiftem.estimators.mixture.initial.DegenerateComponentWarning",
-        "swiftem.estimators.mixture.optima.spurious.SpuriousComponentWarning",
+        "swiftem.mixture.starts.initial.DegenerateComponentWarning",
+        "swiftem.mixture.starts.spurious.SpuriousComponentWarning",
     )
 ]
 

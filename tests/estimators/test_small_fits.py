@@ -14,11 +14,11 @@ import swiftem
 from swiftem.core.compute import Compute, Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture import plan
-from swiftem.estimators.topics import plan as plan_topics
+from swiftem.mixture import plan
 from swiftem.mixture.compute import numpy as small_expectation
 from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, exponentials
 from swiftem.models import GaussianMixtureModel, MixtureModel
+from swiftem.topics import plan as plan_topics
 from swiftem.topics.compute.corpus import Documents, SmallDocuments
 
 FIT = """

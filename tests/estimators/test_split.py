@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.estimators.mixture.split import double_component, split_component
+from swiftem.mixture.starts.split import double_component, split_component
 
 KINDS = ("full", "tied", "diag", "spherical")
 

@@ -8,9 +8,9 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.estimators.mixture.optima.noise import NoisySource, with_noise
-from swiftem.estimators.mixture.optima.sample import units
-from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
+from swiftem.mixture.starts.noise import NoisySource, with_noise
+from swiftem.mixture.starts.sample import units
+from swiftem.mixture.starts.spurious import SpuriousComponentWarning
 from swiftem.testing import check_source
 
 

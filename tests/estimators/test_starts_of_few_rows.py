@@ -11,14 +11,14 @@ import swiftem
 from swiftem.core.compute import Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture import split
-from swiftem.estimators.mixture.optima import few, halves, kinds
-from swiftem.estimators.mixture.optima.accelerated import MULTIPLE, Remaining, accelerated
-from swiftem.estimators.mixture.optima.kinds import KINDS, start
-from swiftem.estimators.mixture.optima.sample import is_race, is_scarce
-from swiftem.estimators.mixture.optima.spurious import at_floor
-from swiftem.estimators.mixture.optima.together import Together
+from swiftem.fit.stopping import MULTIPLE, Remaining
 from swiftem.methods import Squarem
+from swiftem.mixture.starts import few, halves, kinds, split
+from swiftem.mixture.starts.accelerated import accelerated
+from swiftem.mixture.starts.kinds import KINDS, start
+from swiftem.mixture.starts.sample import is_race, is_scarce
+from swiftem.mixture.starts.spurious import at_floor
+from swiftem.mixture.starts.together import Together
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
 
@@ -235,7 +235,7 @@ def test_when_the_starts_are_compared(monkeypatch):
     X, _ = blobs(300, 2, 3)
     calls = []
     monkeypatch.setattr(
-        swiftem.estimators.mixture.estimator, "first_of_few",
+        swiftem.mixture.estimator, "first_of_few",
         lambda *given: calls.append(1) or few.first_of_few(*given),
     )  # fmt: skip
     fit(X, 3)
@@ -255,7 +255,7 @@ def test_after_a_race_em_finishes(n):
 
 
 def test_after_a_race_on_a_sample_the_end_is_closer(monkeypatch):
-    estimator = swiftem.estimators.mixture.estimator
+    estimator = swiftem.mixture.estimator
     made, plain = [], estimator.Fitting
     monkeypatch.setattr(estimator, "Fitting", lambda *given: made.append(plain(*given)) or made[-1])
     X, _ = blobs(26_001, 2, 3)

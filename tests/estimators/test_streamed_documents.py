@@ -308,7 +308,7 @@ def test_a_limit_that_cannot_be_kept_is_refused():
 
 FIT = """
 from swiftem import PLSA
-import swiftem.estimators.topics.fit
+import swiftem.topics.fit
 import swiftem.topics.compute.passes_kernels, sklearn.feature_extraction.text
 path, method, limit = sys.argv[1:]
 print(PLSA(20, method=method, max_iter=2, random_state=0, memory_limit=limit).fit(path).method_)

@@ -12,7 +12,7 @@ import pytest
 import swiftem
 from swiftem import Mixture
 from swiftem.data import ArraySource
-from swiftem.estimators.persistence import save_arrays
+from swiftem.fit.persistence import save_arrays
 from swiftem.mixture.families.binomial import Binomial
 from swiftem.mixture.families.categorical import Categorical
 

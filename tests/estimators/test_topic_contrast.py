@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.estimators.topics.contrast import decorrelated, with_background
+from swiftem.topics.contrast import decorrelated, with_background
 
 K, OWN, COMMON = 10, 20, 15
 

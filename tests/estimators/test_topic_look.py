@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from swiftem.estimators.topics.look import TopicLook
 from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.look import TopicLook
 
 ALPHA = np.full(3, 0.1)
 

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem import PLSA
-from swiftem.estimators.topics import plan
-from swiftem.estimators.topics.momentum import Momentum
-from swiftem.estimators.topics.plan import plan_topics
+from swiftem.topics import plan
 from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.momentum import Momentum
+from swiftem.topics.plan import plan_topics
 
 
 def test_only_auto_has_momentum():

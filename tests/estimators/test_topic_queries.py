@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem.estimators.topics.queries import as_strength, split_counts
+from swiftem.topics.queries import as_strength, split_counts
 
 
 @pytest.fixture(scope="module")

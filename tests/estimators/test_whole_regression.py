@@ -12,7 +12,7 @@ from sklearn.base import clone
 import swiftem
 from swiftem import RegressionMixture
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.starts import starts_of
+from swiftem.mixture.starts.components import starts_of
 
 matplotlib.use("Agg")
 ATTRIBUTES = ("weights_", "coef_", "intercept_", "variances_", "lower_bounds_", "n_iter_", "method_")
@@ -225,7 +225,7 @@ def test_selection_finds_the_number(family):
 
 def test_a_component_more_is_never_worse():
     X, y = data("poisson", 300)
-    from swiftem.estimators.regression.candidate_fits import RegressionFits
+    from swiftem.regression.candidate_fits import RegressionFits
 
     fits = RegressionFits.prepare_responses(X, y, None, "bic", 1, 0, {"fit_intercept": False}, "poisson", "p")
     one = fits.fit("p", 1, None)

@@ -17,8 +17,8 @@ from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.data.as_source import kernels_of, like
 from swiftem.data.tensor import TensorSource
-from swiftem.estimators.mixture.initial import DegenerateComponentWarning
 from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.starts.initial import DegenerateComponentWarning
 
 REFERENCE = Placement(form="reference")
 

@@ -18,9 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem import methods, models
 from swiftem.core.checks import in_numpy
-from swiftem.estimators.mixture.initial import DegenerateComponentWarning
-from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
 from swiftem.methods import METHODS
+from swiftem.mixture.starts.initial import DegenerateComponentWarning
+from swiftem.mixture.starts.spurious import SpuriousComponentWarning
 
 HAS_GPU = torch.cuda.is_available()
 SIZES = (500, 1500, 200_000) if HAS_GPU else (500, 1500)
@@ -547,7 +547,7 @@ REFUSED = {
 def test_what_a_device_cannot_do_is_refused_before_any_work(name, monkeypatch):
     call, sentence = REFUSED[name]
     for work in ("make_start", "first_of_few", "raced_start"):
-        monkeypatch.setattr(f"swiftem.estimators.mixture.estimator.{work}", never)
+        monkeypatch.setattr(f"swiftem.mixture.estimator.{work}", never)
     with pytest.raises((ValueError, TypeError), match=sentence) as raised:
         call()
     assert "\n" not in str(raised.value)

@@ -9,11 +9,11 @@ from gpu_problems import DEVICE, ON, lines_of, torch
 
 import swiftem
 from swiftem.core.checks import MemoryLimitError
-from swiftem.estimators.topics.torch_topics import DeviceTopics
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.torch import StreamedPasses, bytes_needed
 from swiftem.topics.documents import m_step
+from swiftem.topics.torch_topics import DeviceTopics
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
 NAME = DEVICE.removeprefix("torch:")

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 import swiftem
 from swiftem.cli.app import app
-from swiftem.estimators.topics.contrast import SHARE, decorrelated, with_background
-from swiftem.estimators.topics.fit import TopicFit
-from swiftem.estimators.topics.torch_topics import DeviceTopics
-from swiftem.estimators.topics.torch_topics import m_step as device_m_step
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.corpus import SmallDocuments
 from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.topics.documents import m_step, totals_of
+from swiftem.topics.fit import TopicFit
+from swiftem.topics.torch_topics import DeviceTopics
+from swiftem.topics.torch_topics import m_step as device_m_step
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
 NAME = DEVICE.removeprefix("torch:")

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from swiftem.estimators.topics.torch_topics import m_step
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.torch import (
@@ -21,6 +20,7 @@ from swiftem.topics.compute.torch import (
     left_out_of,
 )
 from swiftem.topics.compute.triton import KernelPasses
+from swiftem.topics.torch_topics import m_step
 
 DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
 

@@ -8,7 +8,6 @@ from scipy import optimize, stats
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource
-from swiftem.estimators.mixture.starts import starts_of
 from swiftem.mixture.families import (
     FAMILIES,
     Bernoulli,
@@ -20,6 +19,7 @@ from swiftem.mixture.families import (
     read_family,
 )
 from swiftem.mixture.families.observed import Observed
+from swiftem.mixture.starts.components import starts_of
 
 RNG = np.random.default_rng(3)
 PARAMS = {

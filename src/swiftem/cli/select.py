@@ -36,8 +36,8 @@ from swiftem.core.process import clock
 from swiftem.report.numbers import criterion_text, mean_text
 
 if TYPE_CHECKING:
-    from swiftem.estimators.mixture.selection import Selection
-    from swiftem.estimators.topics.select import TopicSelection
+    from swiftem.mixture.selection import Selection
+    from swiftem.topics.select import TopicSelection
 
 __all__ = ["SelectRequest", "compare_topics", "select", "write_comparison"]
 

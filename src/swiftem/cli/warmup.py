@@ -103,7 +103,7 @@ ALL = (
 
 def warmup(everything: bool) -> None:
     """Compile kernels that are not in the cache, and print the cache folder."""
-    from swiftem.estimators.watch import progress_bar
+    from swiftem.fit.watch import progress_bar
     from swiftem.kernels.compile import CACHE_FOLDER, WHY_NOT_KEPT
 
     with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():

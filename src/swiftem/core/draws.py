@@ -283,3 +283,17 @@ def _given(draws: ArrayLike, n: int, b: int, n_iter: int) -> Index:
         worst = index.min() if index.min() < 0 else index.max()
         raise ValueError(f"draws must be sample indices from 0 to {n - 1}, got {worst}.")
     return index
+
+
+def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
+    """Return ``count`` distinct sample indices in order, one at random from each of as many equal parts.
+
+    Memory does not depend on n, and sorted data are covered evenly.
+
+    >>> (spread_rows(6, 3, np.random.default_rng(0)) // 2).tolist()
+    [0, 1, 2]
+    """
+    if count >= n:
+        return np.arange(n)
+    edges = n * np.arange(count + 1) // count
+    return edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.intp)

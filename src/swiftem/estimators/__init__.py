@@ -1,12 +1,12 @@
 """Estimators with the interface of scikit-learn."""
 
-from swiftem.estimators.mixture.gaussian_mixture import GaussianMixture
-from swiftem.estimators.mixture.initial import DegenerateComponentWarning
-from swiftem.estimators.mixture.mixture import Mixture
-from swiftem.estimators.mixture.optima.spurious import SpuriousComponentWarning
-from swiftem.estimators.regression.regression_mixture import RegressionMixture
-from swiftem.estimators.topics.plsa import PLSA
-from swiftem.estimators.topics.select import NumberOfTopics, TopicSelection, select_topics
+from swiftem.mixture.gaussian_mixture import GaussianMixture
+from swiftem.mixture.mixture import Mixture
+from swiftem.mixture.starts.initial import DegenerateComponentWarning
+from swiftem.mixture.starts.spurious import SpuriousComponentWarning
+from swiftem.regression.regression_mixture import RegressionMixture
+from swiftem.topics.plsa import PLSA
+from swiftem.topics.select import NumberOfTopics, TopicSelection, select_topics
 
 __all__ = [
     "PLSA",

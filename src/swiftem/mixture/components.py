@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from swiftem.core.compute import Compute, Placement, choose
+from swiftem.core.draws import spread_rows
 from swiftem.core.model import BoundModel
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Index, Rows, Theta
+from swiftem.core.types import Array, Rows, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
@@ -326,20 +327,6 @@ def mean_row(source: Source) -> Array:
     assert origin is not None, "a source has at least one sample"
     facts["mean"] = origin + total / source.total_weight
     return np.array(facts["mean"])
-
-
-def spread_rows(n: int, count: int, rng: np.random.Generator) -> Index:
-    """Return ``count`` distinct sample indices in order, one at random from each of as many equal parts.
-
-    Memory does not depend on n, and sorted data are covered evenly.
-
-    >>> (spread_rows(6, 3, np.random.default_rng(0)) // 2).tolist()
-    [0, 1, 2]
-    """
-    if count >= n:
-        return np.arange(n)
-    edges = n * np.arange(count + 1) // count
-    return edges[:-1] + np.floor(rng.random(count) * np.diff(edges)).astype(np.intp)
 
 
 def columns_of(source: Source, coded: Sequence[int] = ()) -> Columns:

@@ -1,1 +1,0 @@
-"""Gaussian mixtures as estimators."""

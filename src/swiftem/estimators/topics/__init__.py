@@ -1,1 +1,0 @@
-"""Topic models as estimators."""

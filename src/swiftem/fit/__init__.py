@@ -1,0 +1,1 @@
+"""What estimators share: input, progress, history, checkpoints of fits, model files."""

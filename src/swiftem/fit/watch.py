@@ -1,0 +1,349 @@
+"""Progress of a fit: history, a bar or lines, scikit-learn's callbacks, and whether there are checkpoints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from math import inf
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from swiftem.core.checkpoint import RunCheckpoint
+from swiftem.core.loop import DeferredInterrupt
+from swiftem.core.types import Array, Theta
+from swiftem.kernels.threads import get_threads, one_thread_blas
+from swiftem.methods import Method
+
+__all__ = [
+    "History",
+    "Moment",
+    "NoStart",
+    "StartWatch",
+    "VerboseLines",
+    "Watcher",
+    "keeps_checkpoints",
+    "progress_bar",
+]
+
+
+def progress_bar(console: Any = None) -> Any:
+    """Return the progress bar of rich that fits and commands show; nothing if the console is a file."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    disabled = console is not None and not console.is_terminal
+    return Progress(*columns, TextColumn("left"), Left(), console=console, disable=disabled)
+
+
+class Ended(Protocol):
+    """Attributes of a fit that are read at its end."""
+
+    converged: bool
+    interrupted: bool
+
+    @property
+    def bound(self) -> float:
+        """Mean log-likelihood."""
+        ...
+
+
+F = TypeVar("F", bound=Ended)
+
+
+class Watcher:
+    """Observes the fits of one call of ``fit``.
+
+    The tasks of scikit-learn's callbacks are "fit", in it a "start" for each fit, and in that a "pass" for
+    each evaluation of the objective: after each pass of em, once per epoch of other methods. A callback that
+    returns True at the end of a pass ends its start; at the end of a start, it prevents further starts.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``verbose``, ``verbose_interval``, ``max_iter``, ``attributes_of`` and callbacks are used.
+    n_starts : int
+        Number of fits.
+    X, y, sample_weight
+        As passed to the callbacks.
+    most_looks : int, optional
+        Maximum number of "pass" tasks of a start, if known.
+    at_once : bool
+        Whether several fits may run at the same time, each with its own memory.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_starts: int,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        most_looks: int | None = None,
+        at_once: bool = True,
+    ) -> None:
+        self.estimator, self.n_starts, self.most_looks = estimator, n_starts, most_looks
+        self.at_once = at_once
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.context: Any = None
+        self.bar: Any = None
+        self.is_fitted = False  # set it once the estimator is fitted, before the context ends
+        self._open: list[StartWatch] = []
+
+    def __enter__(self) -> Watcher:
+        if getattr(self.estimator, "_skl_callbacks", None):
+            self.context = self.estimator._init_callback_context(max_subtasks=self.n_starts)
+            self.context.call_on_fit_task_begin(**self.told)
+        if self.estimator.verbose and sys.stdout.isatty():
+            self.bar = progress_bar()
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        if error is None:
+            for watch in self._open:
+                watch.end()
+            if self.context is not None:
+                self.context.call_on_fit_task_end(
+                    **self.told, reconstruction_attributes={} if self.is_fitted else None
+                )
+
+    def map(self, fit: Callable[[int, StartWatch], F]) -> list[F]:
+        """Return ``fit(0, watch)``, ...: in threads, unless there are callbacks or output.
+
+        The list is shorter if a callback or Ctrl-C ended the fits. In threads, ``watch.check`` raises after
+        Ctrl-C.
+        """
+        # Around all of them, as the setting is for the whole process.
+        with one_thread_blas():
+            if self.n_starts > 1 and self.at_once and not self._listens() and get_threads() > 1:
+                most = min(self.n_starts, get_threads())
+                with DeferredInterrupt() as interrupt, ThreadPoolExecutor(most) as pool:
+                    watches = [StartWatch(interrupt.check) for _ in range(self.n_starts)]
+                    return list(pool.map(fit, range(self.n_starts), watches))
+            fits: list[F] = []
+            for number in range(self.n_starts):
+                watch = self.watch(number)
+                fits.append(fit(number, watch))
+                if watch.end(fits[-1]) or fits[-1].interrupted:
+                    break
+            return fits
+
+    def watch(self, number: int) -> StartWatch:
+        """Return the observer of fit ``number``."""
+        if not self._listens():
+            return StartWatch()
+        self._open.append(TellingWatch(self, number))
+        return self._open[-1]
+
+    def _listens(self) -> bool:
+        return bool(self.context is not None or self.estimator.verbose)
+
+
+class StartWatch:
+    """Observes one start, without output; ``check`` raises KeyboardInterrupt after Ctrl-C."""
+
+    wants_theta = False
+    """Whether θ of each moment is used."""
+
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self.check = check
+
+    def __call__(self, moment: Moment, theta: Theta) -> bool:
+        """Record a moment; return whether the fit must stop."""
+        return False
+
+    def end(self, fit: Ended | None = None) -> bool:
+        """Record the end of the start; return whether there are no further starts."""
+        return False
+
+
+class TellingWatch(StartWatch):
+    """Observes one start, with output."""
+
+    def __init__(self, watcher: Watcher, number: int) -> None:
+        super().__init__()
+        self._estimator, self._bar, self._told = watcher.estimator, watcher.bar, watcher.told
+        self._name = f"start {number + 1} of {watcher.n_starts}"
+        self._last, self._printed, self._theta = inf, 0, None
+        self._context: Any = None
+        if watcher.context is not None:
+            self._context = watcher.context.subcontext(task_name="start", max_subtasks=watcher.most_looks)
+            self._context.call_on_fit_task_begin(**self._told)
+            self.wants_theta = True
+        if self._bar is not None:
+            self._task = self._bar.add_task(self._name, total=self._estimator.max_iter)
+        elif self._estimator.verbose:
+            self._estimator._print_verbose_msg_init_beg(number)
+
+    def __call__(self, moment: Moment, theta: Theta) -> bool:
+        """Advance the bar or print a line, then call the callbacks."""
+        self._show(moment)
+        self._last, self._theta = moment.objective, theta
+        if self._context is None:
+            return False
+        step = self._context.subcontext(task_name="pass")
+        step.call_on_fit_task_begin(**self._told)
+        return bool(step.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
+
+    def _show(self, moment: Moment) -> None:
+        if self._bar is not None:
+            words = f"{self._name}: mean log-likelihood {-moment.objective:.5f}"
+            self._bar.update(self._task, completed=moment.passes, description=words)
+        elif self._estimator.verbose:
+            # Evaluations may be several passes apart: a line for the last multiple of the interval between
+            # them.
+            interval = self._estimator.verbose_interval
+            reached = int(moment.passes + 1e-9) // interval * interval
+            if reached > self._printed:
+                self._estimator._print_verbose_msg_iter_end(reached, self._last - moment.objective)
+                self._printed = reached
+
+    def end(self, fit: Ended | None = None) -> bool:
+        """Complete the bar or print scikit-learn's last line, then call the callbacks, once."""
+        context, self._context = self._context, None
+        if fit is not None and self._bar is not None:
+            self._bar.update(self._task, completed=self._estimator.max_iter)
+        elif fit is not None and self._estimator.verbose and self._estimator.max_iter > 0:
+            self._estimator._print_verbose_msg_init_end(fit.bound, fit.converged)
+        if context is None:
+            return False
+        return bool(context.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
+
+    def _attributes(self) -> dict[str, Any] | None:
+        """Return the estimator as if the fit had stopped at the last moment."""
+        return None if self._theta is None else self._estimator.attributes_of(self._theta)
+
+
+class VerboseLines:
+    """What ``verbose`` prints, for estimators that do not derive from scikit-learn's mixture."""
+
+    def _print_verbose_msg_init_beg(self, number: int) -> None:
+        print(f"Start {number}")
+
+    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
+        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
+
+    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
+        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
+
+
+class Moment(NamedTuple):
+    """State of a fit when its objective was evaluated.
+
+    Attributes
+    ----------
+    passes : float
+        E-step evaluations so far, divided by n.
+    seconds : float
+        Time since the start of the fit, without initialisation.
+    objective : float
+        Penalty plus mean negative log-likelihood, of all rows or of a fixed sample.
+    step : float
+        The step size γ last used; 1 for ``"em"`` and ``"iem"``.
+    rejected : int
+        Number of steps rejected so far because they left the model's domain.
+    method : str
+        The method in use.
+    """
+
+    passes: float
+    seconds: float
+    objective: float
+    step: float
+    rejected: int
+    method: str
+
+
+@dataclass
+class History:
+    """The records of a fit; columns are attributes.
+
+    Attributes
+    ----------
+    moments : list of Moment
+        The evaluations, in order.
+    moves : int
+        Number of split-and-merge moves accepted before the first of them.
+
+    Examples
+    --------
+    >>> from swiftem.fit.watch import History, Moment
+    >>> history = History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em"), Moment(2.0, 0.2, 2.5, 1.0, 0, "em")])
+    >>> history.passes, len(history)
+    (array([1., 2.]), 2)
+    """
+
+    moments: list[Moment] = field(default_factory=list)
+    moves: int = 0
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self.moments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column: passes, seconds, objective, step, rejected or method."""
+        if name in Moment._fields:
+            return np.array([getattr(moment, name) for moment in self.moments])
+        raise AttributeError(
+            f"{type(self).__name__} has no column {name!r}: it has {', '.join(Moment._fields)}."
+        )
+
+    def table(self) -> dict[str, Array]:
+        """Return all columns by name, for ``pandas.DataFrame``."""
+        return {name: getattr(self, name) for name in Moment._fields}
+
+
+def keeps_checkpoints(estimator: Any) -> bool:
+    """Tell whether fits save checkpoints; raise ValueError for their options if there is no folder."""
+    if estimator.checkpoint is None and (
+        estimator.checkpoint_every is not None or estimator.resume is not False
+    ):
+        name = "resume" if estimator.checkpoint_every is None else "checkpoint_every"
+        raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
+    return estimator.checkpoint is not None
+
+
+class NoStart:
+    """A start without checkpoints; see :class:`swiftem.fit.checkpoint.StartCheckpoint`."""
+
+    def load(self) -> Any:
+        """Return the last saved state, or None."""
+        return None
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Return a context for the use of a saved state; errors raised in it name the folder."""
+        return nullcontext()
+
+    def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
+        """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
+
+    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> RunCheckpoint | None:
+        """Return the checkpoints of a run; ``place()`` is saved with each of them.
+
+        Both are in the same file, so that the run and the fit around it are always of the same moment.
+        """
+        return None
+
+    def __enter__(self) -> NoStart:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Release the folder."""

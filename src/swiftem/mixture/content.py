@@ -1,0 +1,139 @@
+"""Validated numbers from the file of a fitted mixture: θ, and the state of ``partial_fit``."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.checks import check_simplex
+from swiftem.core.types import Array
+from swiftem.fit.model_content import LARGEST, ModelContent
+from swiftem.mixture.base import Past
+from swiftem.mixture.covariance import COVARIANCES, Covariance
+from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.online import POWER, OnlineMixture, Reservoir
+
+__all__ = ["ONLINE", "SAMPLE", "read_gaussians", "read_online", "read_past"]
+
+ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches", "power"), ("rows", "weight", "rank")
+"""Entries of the state of ``partial_fit``."""
+FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
+"""Attributes of Gaussian mixtures that are the parameters, in the order of θ."""
+SYMMETRIC, APART = 1e-6, 1e-2
+"""Tolerances beyond rounding: asymmetry of a covariance, and its distance from its precision's inverse."""
+
+
+def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -> tuple[NDArray[Any], ...]:
+    """Return weights, means, covariances and ``precisions_cholesky`` (:data:`FITTED`)."""
+    n_components, kind = model.n_components, COVARIANCES[model.covariance]
+    shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
+    found = tuple(content.array(name, shape, single=True) for name, shape in zip(FITTED, shapes, strict=True))
+    check_simplex("weights_", found[0])
+    with np.errstate(all="ignore"):  # comparisons with invalid numbers are false
+        means, covariances, factors = (part.astype(np.float64) for part in found[1:])
+        _check_covariances(kind, means, covariances, factors, found[2].dtype)
+    return found
+
+
+def _check_covariances(
+    kind: Covariance, means: Array, covariances: Array, factors: Array, dtype: Any
+) -> None:
+    """Raise ValueError if covariances are invalid or ``precisions_cholesky`` does not match them."""
+    d = means.shape[1]
+    if kind.name in ("full", "tied"):
+        eps = float(np.finfo(dtype).eps)
+        _check_matrices(covariances.reshape(-1, d, d), factors.reshape(-1, d, d), eps)
+    elif not (covariances > 0).all() or not (factors > 0).all():
+        raise ValueError("covariances_ and precisions_cholesky_ must be positive")
+    else:
+        rounding = np.spacing(covariances.astype(dtype)) / covariances
+        if not (np.abs(covariances * factors**2 - 1.0) <= APART + rounding).all():
+            raise ValueError("precisions_cholesky_ must belong to covariances_")
+    stacked = kind.stacked(factors)
+    whitened = means[:, None, :] @ stacked if stacked.ndim == 3 else means * stacked
+    if not (np.abs(whitened) <= LARGEST).all():
+        raise ValueError(f"means_ must be at most {LARGEST:g} standard deviations from zero")
+
+
+def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
+    """Raise ValueError if covariances (M, d, d) are not positive definite, or factors do not match them.
+
+    Rounding to ``eps`` is allowed for in nearly singular matrices.
+    """
+    d = covariances.shape[-1]
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    if not (variances > 0).all():
+        raise ValueError("covariances_ must have positive variances")
+    size = np.sqrt(variances)
+    scaled = covariances / size[:, :, None] / size[:, None, :]
+    if not (np.abs(scaled - np.swapaxes(scaled, 1, 2)) <= SYMMETRIC).all():
+        raise ValueError("covariances_ must be symmetric")
+    rounding = 100.0 * d * eps
+    try:
+        np.linalg.cholesky(scaled + rounding * np.eye(d))
+    except np.linalg.LinAlgError:
+        raise ValueError("covariances_ must be positive definite") from None
+    if not (np.diagonal(factors, axis1=1, axis2=2) > 0).all() or np.tril(factors, -1).any():
+        raise ValueError("precisions_cholesky_ must be upper triangular, with a positive diagonal")
+    scaled_factors = factors * size[:, :, None]
+    whitened = np.swapaxes(scaled_factors, 1, 2) @ scaled @ scaled_factors
+    # Eigenvalues of ``scaled`` are at most d; those of its inverse are at most the sum of squares.
+    allowed = APART + rounding * d * (scaled_factors**2).sum(axis=(1, 2))
+    if not (np.abs(whitened - np.eye(d)).max(axis=(1, 2)) <= allowed).all():
+        raise ValueError("precisions_cholesky_ must belong to covariances_")
+
+
+def read_past(content: ModelContent, model: Any, d: int) -> Past:
+    """Return what ``partial_fit`` needs after a fit."""
+    model = _for_rows(content, "past_s", model, d)
+    s, centre = content.array("past_s", (model.size(d),)), content.array("past_centre", (model.width(d),))
+    return Past(s, centre, content.real("past_weight", 1.0 / LARGEST))
+
+
+def _for_rows(content: ModelContent, name: str, model: Any, d: int) -> Any:
+    """Return the model for the rows whose statistics a file has: with missing cells they have more."""
+    wide = model.with_holes() if model.missing == "ignore" else model
+    return wide if len(content.array(name, (None,))) == wide.size(d) else model
+
+
+def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture:
+    """Return the state of ``partial_fit``."""
+    kept = content.within("online")
+    model = _for_rows(content, "online_s", model, d)
+    seen = kept.real("seen", 0.0)
+    s = content.array("online_s", (None,))
+    # There are no statistics before the first batch.
+    if len(s) != model.size(d) and (seen > 0.0 or len(s)):
+        raise ValueError(f"online_s must have length {model.size(d)}, got {len(s)}")
+    rows = content.array("online_rows", (None, d), finite=not model.has_holes)
+    if np.isinf(rows).any():
+        raise ValueError("online_rows must be finite, or missing")
+    weight, rank = (content.array(f"online_{name}", (len(rows),), finite=False) for name in SAMPLE[1:])
+    threshold = kept.real("threshold", 0.0, finite=False)
+    sample = Reservoir(kept.integer("size", max(1, len(rows))), rows, weight, rank, threshold)
+    with np.errstate(all="ignore"):
+        stands_for = sample.weights()
+    if not ((weight > 0) & (stands_for > 0) & (stands_for <= LARGEST) & (rank >= 0)).all():
+        raise ValueError("online_weight and online_rank must be those of a sample, positive and finite")
+    if not (seen <= LARGEST and threshold > 0.0):
+        raise ValueError("seen and threshold must be those of a sample")
+    rng = np.random.default_rng()
+    try:
+        rng.bit_generator.state = kept.header["rng"]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ValueError("rng must be the state of a generator") from None
+    return OnlineMixture(
+        model,
+        content.array("online_centre", (model.width(d),)),
+        s,
+        seen,
+        sample,
+        rng,
+        refit_at=kept.real("refit_at", 0.0),
+        bound=kept.real("bound", -inf, finite=False),
+        n_batches=kept.integer("n_batches"),
+        power=kept.real("power", 0.0) if "power" in kept.header else POWER,
+    )

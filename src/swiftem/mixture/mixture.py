@@ -1,0 +1,342 @@
+"""``swiftem.Mixture``: mixtures of counts, answers, categories, numbers, mixed columns and other families."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from swiftem.core.checks import as_floats, check_int, check_simplex, shown
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
+from swiftem.data.array import ArraySource
+from swiftem.fit.model_content import ModelContent
+from swiftem.fit.sklearn_parts import AT_LEAST_ONE, NOT_NEGATIVE, Interval
+from swiftem.methods import Method
+from swiftem.mixture.base import MixtureBase
+from swiftem.mixture.families import Blocks, Family, Given, read_family
+from swiftem.mixture.families.observed import complete
+from swiftem.mixture.file import family_from_header, flat
+from swiftem.mixture.model import MixtureModel, MixtureTheta
+from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.tables.columns import TEXT, TableColumn
+from swiftem.mixture.tables.tabular import AUTO, TabularMixture
+
+__all__ = ["Mixture"]
+
+
+@dataclass(eq=False, repr=False)
+class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
+    """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    family : str, Family or dict
+        Distribution of the components: a name in ``swiftem.families.FAMILIES``, "poisson" or "gamma" for
+        example, with options in parentheses (``"binomial(trials=10)"``), or a family object. "auto" chooses
+        by the types of columns, says so in a line of the log (``swiftem``), and ``family_`` has its choice;
+        the rule is in :mod:`swiftem.mixture.tables.auto`. For columns of several kinds, a dict of
+        these with the columns of each, by name if the input has column names, else by number:
+        ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must be in exactly one
+        block; blocks are independent given the component.
+    tol : float
+        A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
+        passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
+    smoothing : float
+        Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
+        the maximum likelihood estimate.
+    max_iter : int
+        Maximum number of passes over the data: E-step evaluations divided by n.
+    n_init : int
+        Number of candidates in the race, or of fits, as in :class:`swiftem.GaussianMixture`.
+    init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
+        How a fit starts, as in :class:`swiftem.GaussianMixture`.
+    weights_init : array-like, shape (M,), optional
+        Weights to start from.
+    params_init : dict of array-like, optional
+        Parameters to start from, in the form of ``params_``.
+    random_state : int, RandomState or None
+        For starts and draws.
+    warm_start : bool
+        Whether ``fit`` starts from the last result; ``partial_fit`` always does.
+    verbose, verbose_interval : int
+        Whether to show progress: a bar in a terminal, lines otherwise.
+    method : str or Method
+        How to fit, as in :class:`swiftem.GaussianMixture`.
+    batch_size : int or "auto"
+        Rows that a stochastic method draws per iteration.
+    step_size : float, callable or "auto"
+        Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
+    acceleration : {"squarem", "anderson"} or None
+        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
+        "auto" is em.
+    concentration : float, optional
+        α ≥ 1 of a symmetric Dirichlet prior on the weights.
+    missing : {"ignore", "error"}
+        Missing cells (NaN, None, masked, pandas' NA). "ignore": they are missing at random and count for
+        nothing; all methods of this class take them. Columns of student-t and von Mises-Fisher must have
+        none. "error": they raise ValueError.
+    memory_limit, scratch, device, device_memory_limit, checkpoint, checkpoint_every, resume
+        As in :class:`swiftem.GaussianMixture`.
+
+    Attributes
+    ----------
+    weights_ : ndarray, shape (M,)
+        Mixing weights.
+    params_ : dict of ndarray
+        Parameters of the components by name, for instance ``rates`` (M, d) for "poisson",
+        ``probabilities`` (M, d) for "bernoulli". If ``family`` is a dict, a dict of such dicts by family,
+        with the columns in the order given: ``params_["poisson"]["rates"]``.
+    family_ : Family
+        The family; fields that depend on the data, such as ``levels``, are set.
+    categories_ : dict of tuple
+        Categories of columns of codes, text or categories, by name or number of the column, in the order of
+        their probabilities: those of the rows of positive weight. Only if there are such columns.
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
+n_features_in_, feature_names_in_
+        As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> X = np.array([[0, 7], [1, 9], [0, 8], [6, 1], [5, 0], [7, 2]])
+    >>> mixture = swiftem.Mixture(2, family="poisson", random_state=0).fit(X)
+    >>> few, many = np.argsort(mixture.params_["rates"][:, 0])
+    >>> mixture.params_["rates"][[few, many]].round(1)
+    array([[0.3, 8. ],
+           [6. , 1. ]])
+    >>> bool((mixture.predict([[0, 5], [9, 1]]) == [few, many]).all())
+    True
+
+    Columns of two kinds:
+
+    >>> rows = np.column_stack([X[:, 0], X[:, 0] > 3])
+    >>> mixed = swiftem.Mixture(2, family={"poisson": [0], "bernoulli": [1]}, random_state=0).fit(rows)
+    >>> np.sort(mixed.params_["bernoulli"]["probabilities"], axis=0).round()
+    array([[0.],
+           [1.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MixtureBase._shared_constraints,
+        "family": [str, Family, Mapping],
+        "smoothing": [NOT_NEGATIVE],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "n_init": [AT_LEAST_ONE],
+        "weights_init": ["array-like", None],
+        "params_init": [dict, None],
+        "warm_start": ["boolean"],
+    }
+
+    n_components: int = 1
+    _: KW_ONLY
+    family: Given = "poisson"
+    tol: float = 1e-3
+    smoothing: float = 1e-3
+    max_iter: int = 100
+    n_init: int = 1
+    init_params: Any = "race"
+    weights_init: ArrayLike | None = None
+    params_init: Mapping[str, ArrayLike] | None = None
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    verbose_interval: int = 10
+    method: str | Method = "auto"
+    batch_size: int | str = "auto"
+    step_size: Any = "auto"
+    acceleration: str | None = None
+    concentration: float | None = None
+    missing: str = "ignore"
+    memory_limit: int | str | None = None
+    scratch: str | None = None
+    device: str = "auto"
+    device_memory_limit: int | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool | Literal["auto"] = False
+
+    @classmethod
+    def from_parameters(
+        cls, weights: ArrayLike, params: Mapping[str, Any], *, family: Given, **parameters: Any
+    ) -> Self:
+        """Return a fitted mixture with these parameters.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,)
+            Mixing weights, summing to 1.
+        params : dict of array-like
+            Parameters of the components, in the form of ``params_``.
+        family : str, Family or dict
+            The family.
+        **parameters
+            Other parameters of the estimator.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = {"rates": [[1.0, 9.0], [9.0, 1.0]]}
+        >>> swiftem.Mixture.from_parameters([0.5, 0.5], given, family="poisson").predict([[0, 3]])
+        array([0])
+        """
+        made = cls(len(as_floats("weights", weights, shape=(None,))), family=family, **parameters)
+        model = made._model()
+        theta = model.theta(weights=weights, **params)
+        if isinstance(model.kind, Blocks):
+            d = model.kind.d
+            model.kind.check_columns(d)
+        else:
+            d = next(iter(theta.params.values())).shape[1]
+        model.width(d)  # a family that only data could complete has to say so
+        made._become(theta, d, model)
+        return made
+
+    def _model(self, family: Family | None = None) -> MixtureModel:
+        if family is None:
+            family = read_family(self._given_family())
+            if isinstance(family, Blocks):
+                family = family.named(getattr(self, "feature_names_in_", None))
+        return MixtureModel(
+            self.n_components,
+            family,
+            smoothing=self.smoothing,
+            concentration=self.concentration,
+            missing=self.missing,
+        )
+
+    def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
+        return model.learnt(source)
+
+    def _streamed(self, model: MixtureModel, source: Source) -> MixtureModel:
+        return model.streamed(source)
+
+    def _fitted_model(self) -> MixtureModel:
+        if isinstance(self.family, str) and self.family == AUTO:
+            return self._model(self.family_)
+        now = read_family(self.family)
+        if now.name != self.family_.name or _numbers(now) not in (None, _numbers(self.family_)):
+            raise ValueError(
+                f"family must be that of the fitted parameters, {self.family_.name!r}, got {now.name!r}: fit "
+                "again, without warm_start."
+            )
+        return self._model(self.family_)
+
+    def _check_parameters(self, X: Any, xp: Any = np) -> None:
+        model = self._model()
+        if not model.kind.needs_data:
+            self._given_start(model, X.shape[1])
+
+    def _given_start(self, model: MixtureModel, d: int) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        if self.weights_init is not None:
+            given["weights"] = as_floats("weights_init", self.weights_init, shape=(self.n_components,)).copy()
+            check_simplex("weights_init", given["weights"])
+        if self.params_init is not None:
+            names = set(model.kind.shapes(1, 1))
+            if set(self.params_init) != names:
+                raise ValueError(
+                    f"params_init must have {', '.join(sorted(names))}, got {shown(list(self.params_init))}."
+                )
+            even = np.full(self.n_components, 1.0 / self.n_components)
+            given["params"] = model.check_theta(even, self.params_init, d, "params_init: ").params
+        return given
+
+    def _middle(self) -> Array:
+        return np.zeros(self._fitted_model().width(self.n_features_in_))
+
+    def _theta(self, d: int | None = None) -> MixtureTheta:
+        model, d = self._fitted_model(), self.n_features_in_ if d is None else d
+        try:
+            params = _converted(self.params_, np.float64)
+            return model.check_theta(np.asarray(self.weights_, dtype=np.float64), params, d, "")
+        except (ValueError, KeyError) as error:
+            raise ValueError(
+                f"The fitted parameters must be of {self.n_components} components of family "
+                f"{model.kind.name!r} and {d} columns, but are not: fit again, without warm_start ({error})."
+            ) from None
+
+    def _set_theta(self, theta: Theta, dtype: Any, model: MixtureModel) -> None:
+        with np.errstate(over="ignore", under="ignore"):
+            weights = np.asarray(theta.weights, dtype=dtype)
+            params = _converted(theta.params, dtype)
+        if not all(np.isfinite(part).all() for part in (weights, *flat(params).values())):
+            raise ValueError(
+                f"X must have a scale at which {np.dtype(dtype).name} can hold the parameters: scale the "
+                "columns, or pass float64."
+            )
+        self.weights_, self.params_, self.family_ = weights, params, complete(model.kind)
+
+    def attributes_of(self, theta: Theta) -> dict[str, Any]:
+        """Return the attributes for ``theta``, for callbacks."""
+        return {"weights_": theta.weights, "params_": theta.params}
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[Any]]:
+        """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
+
+        Rows are objects if there are columns of text.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        """
+        check_is_fitted(self)
+        check_int("n_samples", n_samples, minimum=1)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        theta = self._theta()
+        labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
+        bound = self._bind(ArraySource(np.zeros((1, self.n_features_in_))))
+        rows = starts_of(bound).draw(theta, labels, rng)
+        return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
+
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"weights_": self.weights_} | flat(self.params_, "params_")
+
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        kept = content.header.get("family_")
+        # Files of families that have nothing to learn may be older than what is learnt.
+        family = read_family(self._given_family()) if kept is None else family_from_header(kept)
+        if isinstance(family, Blocks):
+            family.check_columns(d)
+        self.family_ = family
+        model = self._fitted_model()
+        weights = content.array("weights_", (self.n_components,), single=True)
+        params = _from_file(content, model.kind.shapes(self.n_components, d), "params_")
+        check_simplex("weights_", weights)
+        model.kind.check_params(_converted(params, np.float64))
+        self.weights_, self.params_ = weights, params
+        self._given_start(model, d)
+
+
+def _numbers(family: Family) -> Any:
+    """Return the columns of blocks; None if they are names."""
+    columns = family.columns if isinstance(family, Blocks) else ()
+    return None if any(isinstance(part, str) for block in columns for part in block) else columns
+
+
+def _converted(params: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
+    """Return parameters, arrays in dicts, as another type."""
+    return {
+        name: _converted(part, dtype) if isinstance(part, Mapping) else np.asarray(part, dtype=dtype)
+        for name, part in params.items()
+    }
+
+
+def _from_file(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        name: _from_file(content, shape, f"{prefix}{name}.")
+        if isinstance(shape, dict)
+        else content.array(f"{prefix}{name}", shape, single=True)
+        for name, shape in shapes.items()
+    }

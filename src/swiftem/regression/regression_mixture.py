@@ -1,0 +1,377 @@
+"""``swiftem.RegressionMixture``: regressions whose coefficients depend on a class that nobody recorded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from swiftem.core.checks import as_floats, check_simplex, shown
+from swiftem.fit.checkpoint import CheckpointedClones, kept_apart
+from swiftem.fit.model_content import ModelContent
+from swiftem.fit.persistence import Persistent
+from swiftem.fit.sklearn_parts import (
+    AT_LEAST_ONE,
+    CONSTRAINTS,
+    NOT_NEGATIVE,
+    StrOptions,
+    _fit_context,
+)
+from swiftem.fit.validated import read_weights
+from swiftem.fit.watch import History
+from swiftem.mixture.plan import METHOD_NAMES
+from swiftem.regression.file import regressions_from_file, regressions_to_file
+from swiftem.regression.gaussian_regression import GaussianRegression
+from swiftem.regression.joint_mixture import JointMixture
+from swiftem.regression.newton_em import Regressions, fit_counts
+from swiftem.regression.queries import RegressionQueries
+from swiftem.regression.responses import Observed, name_of, read_responses
+
+__all__ = ["RegressionMixture"]
+
+OF_FIT = (
+    "converged_",
+    "n_iter_",
+    "method_",
+    "lower_bound_",
+    "lower_bounds_",
+    "history_",
+    "stationarity_",
+)
+"""Attributes of the mixture of rows (x, y) that are those of the regressions."""
+OF_MIXTURE = (
+    "n_components",
+    "tol",
+    "smoothing",
+    "max_iter",
+    "n_init",
+    "random_state",
+    "warm_start",
+    "verbose",
+    "verbose_interval",
+    "method",
+    "batch_size",
+    "step_size",
+    "acceleration",
+    "checkpoint",
+    "checkpoint_every",
+    "resume",
+)
+"""Parameters of the regressions that are those of this mixture."""
+
+
+@dataclass(eq=False, repr=False)
+class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
+    r"""Mixture of linear or Poisson regressions of y on X, fitted by EM.
+
+    A row is of class m with probability :math:`\omega_m`; given the class, y is normal with mean
+    :math:`a_m + b_m^T x` and variance :math:`\sigma_m^2`, or Poisson with mean :math:`\exp(a_m + b_m^T x)`.
+    The distribution of x is not modelled: X must have no missing values. A response may be missing (NaN,
+    None): it adds nothing to the likelihood, and the responsibilities of its row are the weights.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    family : {"gaussian", "poisson"}
+        Distribution of y given x. Poisson responses have no finite statistics: they are fitted by em, with
+        one Newton step per pass.
+    fit_intercept : bool
+        Whether components have an intercept.
+    tol : float
+        Gain in the mean log-likelihood per pass below which a fit has converged.
+    smoothing : float
+        Size of the prior, in rows per component: of rows like the mean of all data for normal responses, of a
+        normal prior on the coefficients of standardised columns for Poisson responses.
+    max_iter : int
+        Maximum number of passes over the data.
+    n_init : int
+        Number of fits, of which the best is kept. Each starts from the best of ten candidates, which are
+        compared on a sample of 2,000 rows.
+    random_state, warm_start, verbose, verbose_interval
+        As in :class:`swiftem.Mixture`.
+    method : str
+        How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
+    batch_size, step_size, acceleration
+        As in :class:`swiftem.Mixture`, for normal responses.
+    checkpoint, checkpoint_every, resume
+        As in :class:`swiftem.GaussianMixture`.
+
+    Attributes
+    ----------
+    weights_ : ndarray, shape (M,)
+        Mixing weights.
+    coef_ : ndarray, shape (M, d)
+        Coefficients.
+    intercept_ : ndarray, shape (M,)
+        Intercepts.
+    variances_ : ndarray, shape (M,)
+        Variances of the noise; NaN for Poisson responses.
+    response_name_ : str or None
+        Name of y, if it is a series of pandas or polars.
+    converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, log_likelihood_
+        As in :class:`swiftem.Mixture`.
+    stationarity_ : float
+        As in :class:`swiftem.Mixture`; NaN for Poisson responses.
+    n_features_in_, feature_names_in_
+        As in :class:`swiftem.Mixture`.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(0, 10, size=(1000, 1))
+    >>> y = np.where(rng.random(1000) < 0.3, 3 * x[:, 0], 20 - x[:, 0]) + rng.normal(size=1000)
+    >>> lines = swiftem.RegressionMixture(2, random_state=0).fit(x, y)
+    >>> order = np.argsort(lines.coef_[:, 0])
+    >>> lines.coef_[order].round(1), lines.weights_[order].round(1)
+    (array([[-1.],
+           [ 3.]]), array([0.7, 0.3]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: CONSTRAINTS[name] for name in OF_MIXTURE if name in CONSTRAINTS},
+        "family": [StrOptions({"gaussian", "poisson"})],
+        "fit_intercept": ["boolean"],
+        "smoothing": [NOT_NEGATIVE],
+        "max_iter": [AT_LEAST_ONE],
+        "n_init": [AT_LEAST_ONE],
+        "warm_start": ["boolean"],
+        "method": [StrOptions(set(METHOD_NAMES))],
+    }
+
+    n_components: int = 2
+    _: KW_ONLY
+    family: str = "gaussian"
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    smoothing: float = 1e-3
+    max_iter: int = 200
+    n_init: int = 1
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+    verbose_interval: int = 10
+    method: str = "auto"
+    batch_size: int | str = "auto"
+    step_size: Any = "auto"
+    acceleration: str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool | Literal["auto"] = False
+
+    @classmethod
+    def from_parameters(
+        cls,
+        weights: ArrayLike,
+        coef: ArrayLike,
+        intercept: ArrayLike | None = None,
+        variances: ArrayLike | None = None,
+        *,
+        family: str = "gaussian",
+        **parameters: Any,
+    ) -> Self:
+        """Return a fitted mixture with these parameters.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,)
+            Mixing weights, summing to 1.
+        coef : array-like, shape (M, d)
+            Coefficients.
+        intercept : array-like, shape (M,), optional
+            Intercepts; by default there are none.
+        variances : array-like, shape (M,), optional
+            Variances of the noise; required for normal responses, and for these only.
+        family : {"gaussian", "poisson"}
+            Distribution of y given x.
+        **parameters
+            Other parameters of the estimator.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> share, slopes = [0.5, 0.5], [[2.0], [-2.0]]
+        >>> lines = swiftem.RegressionMixture.from_parameters(share, slopes, [0.0, 1.0], [1.0, 1.0])
+        >>> lines.predict_components([[3.0]])
+        array([[ 6., -5.]])
+        """
+        share = as_floats("weights", weights, shape=(None,))
+        check_simplex("weights", share)
+        made = cls(len(share), family=family, fit_intercept=intercept is not None, **parameters)
+        made._validate_params()
+        if (variances is None) == (family == "gaussian"):
+            what = "must be given" if variances is None else "must be left out"
+            raise ValueError(f"variances {what} for family={family!r}.")
+        noise = np.full(len(share), np.nan)
+        if variances is not None:
+            noise = as_floats("variances", variances, shape=(len(share),))
+            if not (noise > 0.0).all():
+                raise ValueError(f"variances must be positive, got {noise.min():g}.")
+        slopes = as_floats("coef", coef, shape=(len(share), None))
+        first = (
+            np.zeros(len(share))
+            if intercept is None
+            else as_floats("intercept", intercept, shape=(len(share),))
+        )
+        made._set(Regressions(share.copy(), np.column_stack([first, slopes]), noise.copy()))
+        made.n_features_in_, made.response_name_ = slopes.shape[1], None
+        made.converged_, made.n_iter_, made.method_ = True, 0, "given"
+        made.lower_bound_, made.lower_bounds_, made.history_ = -np.inf, [], History()
+        made.stationarity_ = made.log_likelihood_ = np.nan
+        return made
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate the parameters.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            The regressors.
+        y : array-like, shape (n,)
+            The responses; counts for Poisson responses. Rows with a missing one (NaN) add nothing.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights; rows of weight zero are ignored.
+
+        Returns
+        -------
+        self
+            Ctrl-C leaves a fitted model, with a warning.
+        """
+        self._check_method("fit")
+        goes_on = self.warm_start and hasattr(self, "weights_")
+        read = self._read_for_fit(X, y, sample_weight, reset=True, least=self.n_components)
+        if goes_on and len(self.coef_[0]) != read.rows.shape[1]:
+            raise ValueError(
+                f"X must have the {len(self.coef_[0])} columns of the fitted parameters, got "
+                f"{read.rows.shape[1]}: fit again, without warm_start."
+            )
+        self.response_name_ = name_of(y)
+        if self.family == "gaussian":
+            mixture = self._joint() if goes_on else self._new_joint()
+            mixture.fit(read.source.y, sample_weight=read.weight)
+            self._take(mixture)
+        else:
+            fit_counts(self, read, goes_on)
+        weight = np.ones(len(read.rows)) if read.weight is None else read.weight
+        total, of_all, _ = self._totals(read.rows, read.values, weight)
+        self.log_likelihood_ = total / of_all
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Update the model with more rows, by online EM, as :meth:`swiftem.Mixture.partial_fit`.
+
+        For normal responses: Poisson responses have no statistics to be updated.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            New rows; after the first call fewer than ``n_components`` are enough.
+        y : array-like, shape (n,)
+            Their responses; rows with a missing one add nothing.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        self._check_method("partial_fit")
+        is_first = not hasattr(self, "weights_")
+        read = self._read_for_fit(
+            X, y, sample_weight, reset=is_first, least=self.n_components if is_first else 0
+        )
+        if is_first:
+            self.response_name_ = name_of(y)
+        if len(read.rows):
+            mixture = self._new_joint() if is_first else self._joint()
+            self._take(mixture.partial_fit(read.source.y, sample_weight=read.weight))
+            self.log_likelihood_ = np.nan
+        return self
+
+    def _check_method(self, name: str) -> None:
+        """Raise ValueError for what Poisson responses cannot have."""
+        if self.family != "poisson":
+            return
+        if name == "partial_fit":
+            raise ValueError(
+                "family must be 'gaussian' for partial_fit, got 'poisson', which has no finite statistics: "
+                "fit all rows, with warm_start=True to continue from the last result."
+            )
+        if self.method not in ("auto", "em"):
+            raise ValueError(
+                f"method must be 'em' or 'auto' for family='poisson', which has no finite statistics, "
+                f"got {self.method!r}."
+            )
+        for argument in ("batch_size", "step_size"):
+            if not isinstance(getattr(self, argument), str):
+                raise ValueError(
+                    f"{argument} must be 'auto' for family='poisson', which is fitted by em, "
+                    f"got {shown(getattr(self, argument))}."
+                )
+        if self.acceleration is not None:
+            raise ValueError(
+                f"acceleration must be None for family='poisson', whose passes are Newton steps, "
+                f"got {self.acceleration!r}."
+            )
+
+    def _read_for_fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
+    ) -> Observed:
+        rows, values, seen = read_responses(self, X, y, reset=reset)
+        weight = read_weights(sample_weight, rows, may_be_zero=least == 0)
+        kept = seen if weight is None else seen & (weight > 0.0)
+        if kept.sum() < least:
+            having = "" if kept.all() else " with a positive weight and an observed y"
+            raise ValueError(
+                f"X must have at least as many rows{having} as components, {least}, got {kept.sum()}."
+            )
+        if kept.all():
+            return Observed(rows, values, weight)
+        return Observed(rows[kept], values[kept], None if weight is None else weight[kept])
+
+    def _new_joint(self) -> JointMixture:
+        """Return an unfitted mixture of rows (x, y)."""
+        return self._like(JointMixture(family=GaussianRegression(intercept=bool(self.fit_intercept))))
+
+    def _joint(self) -> JointMixture:
+        """Return the fitted mixture of rows (x, y), with the parameters of today."""
+        known: JointMixture | None = self.__dict__.get("_mixture")
+        if known is None or known.n_components != self.n_components:
+            now = self._now()
+            known = JointMixture.from_parameters(
+                now.weights,
+                {"coefficients": now.beta, "variances": now.variances},
+                family=GaussianRegression(intercept=bool(self.fit_intercept)),
+            )
+        return self._like(known)
+
+    def _like(self, mixture: JointMixture) -> JointMixture:
+        """Give a mixture the parameters of this estimator."""
+        mixture.set_params(
+            **{name: getattr(self, name) for name in OF_MIXTURE},
+            init_params="random_from_data",
+        )
+        return kept_apart(mixture) if getattr(self, "_is_clone", False) else mixture
+
+    def _take(self, mixture: JointMixture) -> None:
+        """Set the attributes from the mixture of rows (x, y)."""
+        params = mixture.params_
+        self._set(Regressions(mixture.weights_, params["coefficients"], params["variances"]))
+        for name in OF_FIT:
+            setattr(self, name, getattr(mixture, name))
+        self._mixture = mixture
+
+    def _set(self, now: Regressions) -> None:
+        """Set the parameters."""
+        self.weights_, self.variances_ = now.weights, now.variances
+        self.intercept_, self.coef_ = now.beta[:, 0].copy(), now.beta[:, 1:].copy()
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return regressions_to_file(self)
+
+    @classmethod
+    def _from_file(cls, content: ModelContent) -> Self:
+        made: Self = regressions_from_file(cls, content)
+        return made

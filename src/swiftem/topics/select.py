@@ -1,0 +1,360 @@
+"""How many topics: fits with more and more topics, compared on documents that were not fitted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from swiftem.core.checks import check_int, check_real, shown
+from swiftem.core.process import clock
+from swiftem.core.types import Array
+from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
+from swiftem.topics.plan import contrast_for, plan_topics
+from swiftem.topics.plsa import PLSA
+
+__all__ = ["NumberOfTopics", "TopicSelection", "select_topics", "split_topics"]
+
+GROUPS = 10
+"""Groups of held-out documents, from which the standard error of a difference is estimated."""
+SPREAD = 0.3
+"""Standard deviation of the logarithm of what the words of a topic's two parts are multiplied by."""
+LEAST_DOCUMENTS = 50
+
+
+class NumberOfTopics(NamedTuple):
+    """Fits with one number of topics.
+
+    Attributes
+    ----------
+    n_components : int
+        Number of topics, K.
+    perplexity : float
+        Of the held-out documents, by completion; lower is better.
+    worse : float
+        How much lower their mean log-likelihood per token is than the best one's, in standard errors of the
+        difference.
+    coherence : float
+        Mean NPMI of the topics on the documents that were fitted.
+    stability : float
+        Mean similarity of topics that were fitted to one half of the documents and of those of the other
+        half, each paired with the most similar: 1 if they are the same.
+    converged : bool
+        Whether the fit converged.
+    seconds : float
+        Time of the three fits.
+    """
+
+    n_components: int
+    perplexity: float
+    worse: float
+    coherence: float
+    stability: float
+    converged: bool
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class TopicSelection:
+    """The numbers of topics that :func:`select_topics` compared.
+
+    Attributes
+    ----------
+    table : tuple of NumberOfTopics
+        By number of topics. ``pandas.DataFrame(selection.table)`` makes columns of it.
+    n_components : int
+        The chosen number.
+    reason : str
+        Why, in a sentence.
+    best : PLSA
+        Fitted to all documents with that number of topics.
+    interrupted : bool
+        Whether Ctrl-C ended it before the last number.
+    """
+
+    table: tuple[NumberOfTopics, ...]
+    n_components: int
+    reason: str
+    best: PLSA
+    interrupted: bool = False
+
+    def __repr__(self) -> str:
+        lines = ["topics  perplexity  coherence  stability"]
+        for row in self.table:
+            mark = "  chosen" if row.n_components == self.n_components else ""
+            values = f"{row.perplexity:10.4g}  {row.coherence:9.3f}  {row.stability:9.3f}"
+            lines.append(f"{row.n_components:6d}  {values}{mark}")
+        return "\n".join([*lines, self.reason])
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw perplexity, coherence and stability against the number of topics; return the three axes.
+
+        Parameters
+        ----------
+        axes : sequence of three matplotlib Axes, optional
+            By default those of a new figure.
+        """
+        if axes is None:
+            from matplotlib.figure import Figure  # not pyplot: it works without a display
+
+            axes = Figure(figsize=(10.5, 3.4), layout="constrained").subplots(1, 3)
+        numbers = [row.n_components for row in self.table]
+        labels = ("perplexity of new documents", "coherence (NPMI)", "stability")
+        for ax, label, name in zip(axes, labels, ("perplexity", "coherence", "stability"), strict=True):
+            ax.plot(numbers, [getattr(row, name) for row in self.table], "-o", color="#0072B2", ms=4)
+            ax.axvline(self.n_components, color="#D55E00", lw=1, ls="--")
+            ax.set(xlabel="topics", ylabel=label, xscale="log")
+            ax.set_xticks(numbers, [str(number) for number in numbers])
+            ax.minorticks_off()
+        axes[0].set_title(f"{self.n_components} topics", color="#D55E00", loc="left", fontsize="medium")
+        return axes
+
+
+def select_topics(
+    X: Any,
+    n_components: Sequence[int],
+    *,
+    held_out: float = 0.2,
+    random_state: Any = 0,
+    verbose: bool | Callable[[str], None] = False,
+    **parameters: Any,
+) -> TopicSelection:
+    """Compare numbers of topics, and fit the chosen one to all documents.
+
+    The documents are divided in those that are fitted and those held out. The fit with the fewest topics
+    starts as usual; each further one from the topics of the one before, of which the largest are split.
+    The choice is the smallest number whose held-out log-likelihood is at most one standard error below the
+    best; the error is that of the difference over ten groups of documents.
+
+    Parameters
+    ----------
+    X : array-like or sparse, shape (D, V), path, DocumentSource, or Dask collection
+        Counts, as in ``PLSA.fit``; files and collections are loaded. At least 50 documents must have words.
+    n_components : sequence of int
+        Numbers of topics.
+    held_out : float
+        Share of the documents that are held out.
+    random_state : int, RandomState or None
+        For the division of documents and the fits.
+    verbose : bool or callable
+        Whether to print a line per number, or what to call with it.
+    **parameters
+        Of :class:`swiftem.PLSA`.
+
+    Returns
+    -------
+    TopicSelection
+        ``table``, ``n_components``, ``reason`` and ``best``. Ctrl-C ends it with what is complete.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem.estimators import select_topics
+    >>> rng = np.random.default_rng(0)
+    >>> words = np.kron(np.eye(3), np.ones((1, 10)))[rng.integers(3, size=300)]
+    >>> found = select_topics(rng.poisson(3 * words), [2, 3, 4])
+    >>> found.n_components, found.best.components_.shape
+    (3, (3, 30))
+    """
+    numbers = sorted({check_int("n_components", number, minimum=1) for number in _sequence(n_components)})
+    check_real("held_out", held_out, minimum=0.0, maximum=0.9)
+    usual = PLSA(**parameters)
+    counts, kernels = usual._counts(X, reset=True), kernels_of(usual.device, X)
+    if kernels is not None:  # counts are on the CPU now
+        parameters["device"] = kernels.removeprefix(DEVICE_KERNELS)
+    there = np.flatnonzero(np.diff(counts.indptr))  # nothing can be predicted of a document without words
+    if len(there) < max(LEAST_DOCUMENTS, 2 * numbers[0]):
+        raise ValueError(
+            f"X must have at least {max(LEAST_DOCUMENTS, 2 * numbers[0])} documents with words to compare "
+            f"numbers of topics, got {len(there)}."
+        )
+    say = verbose if callable(verbose) else print if verbose else lambda line: None
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    order = there[rng.permutation(len(there))]
+    n_held = max(GROUPS, round(held_out * len(order)))
+    fitted = counts[np.sort(order[n_held:])]
+    half = order[n_held:][: (len(order) - n_held) // 2]
+    halves = (counts[np.sort(half)], counts[np.sort(np.setdiff1d(order[n_held:], half))])
+    groups = [counts[np.sort(order[:n_held][group::GROUPS])] for group in range(GROUPS)]
+    paths = [_Path(part, rng, parameters) for part in (fitted, *halves)]
+    models: list[PLSA] = []
+    rows: list[NumberOfTopics] = []
+    likelihoods: list[Array] = []
+    interrupted = False
+    try:
+        for number in numbers:
+            began = clock()
+            model, one, other = (path.fit(number) for path in paths)
+            likelihoods.append(np.array([-log(model.perplexity(group)) for group in groups]))
+            rows.append(
+                NumberOfTopics(
+                    number,
+                    _perplexity(likelihoods[-1], groups),
+                    0.0,
+                    float(np.mean(model.coherence(fitted))),
+                    _stability(one, other),
+                    bool(model.converged_),
+                    clock() - began,
+                )
+            )
+            models.append(model)
+            row = rows[-1]
+            say(f"{number} topics: perplexity {row.perplexity:.4g}, coherence {row.coherence:.3f}.")
+    except KeyboardInterrupt:
+        if not models:
+            raise
+        interrupted = True
+    best = min(range(len(models)), key=lambda place: rows[place].perplexity)
+    worse = [_standard_errors(likelihoods[best] - values) for values in likelihoods]
+    table = tuple(row._replace(worse=value) for row, value in zip(rows, worse, strict=True))
+    chosen = next(place for place, value in enumerate(worse) if value <= 1.0)
+    model = models[chosen]
+    if not interrupted:
+        model = _Path(counts, rng, parameters, models[chosen]).fit(rows[chosen].n_components)
+    if hasattr(usual, "feature_names_in_"):
+        model.feature_names_in_ = usual.feature_names_in_
+    return TopicSelection(table, rows[chosen].n_components, _reason(table, chosen, best), model, interrupted)
+
+
+def split_topics(components: Array, shares: Array, number: int, rng: np.random.Generator) -> Array:
+    """Return more topics: the largest are replaced by two, of randomly different words, again and again.
+
+    Parameters
+    ----------
+    components : ndarray, shape (K, V)
+        Probabilities of words in topics.
+    shares : ndarray, shape (K,)
+        Shares of the tokens.
+    number : int
+        Number of topics wanted, at least K.
+
+    Examples
+    --------
+    >>> topics = np.array([[0.5, 0.5], [1.0, 0.0]])
+    >>> found = split_topics(topics, np.array([3.0, 1.0]), 3, np.random.default_rng(0))
+    >>> found.shape, found.sum(axis=1).round(12).tolist()
+    ((3, 2), [1.0, 1.0, 1.0])
+    """
+    topics, sizes = list(components), [float(share) for share in shares]
+    while len(topics) < number:
+        k = int(np.argmax(sizes))
+        noise = SPREAD * rng.normal(size=components.shape[1])
+        parts = [topics[k] * np.exp(sign * noise) for sign in (1.0, -1.0)]
+        topics[k], added = (part / part.sum() for part in parts)
+        topics.append(added)
+        sizes[k] /= 2.0
+        sizes.append(sizes[k])
+    return np.array(topics)
+
+
+class _Path:
+    """Fits with more and more topics to some documents."""
+
+    def __init__(
+        self, counts: Any, rng: np.random.Generator, parameters: dict[str, Any], last: PLSA | None = None
+    ) -> None:
+        self._counts, self._rng, self._parameters, self._last = counts, rng, parameters, last
+
+    def fit(self, number: int) -> PLSA:
+        """Fit a number of topics; raise KeyboardInterrupt if Ctrl-C ended the fit."""
+        given = dict(self._parameters)
+        if self._last is not None:
+            given |= self._from(self._last, number)
+        given.setdefault("random_state", int(self._rng.integers(2**31 - 1)))
+        model = PLSA(number, **given)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(self._counts)
+        for warning in caught:
+            if "interrupted" in str(warning.message):
+                raise KeyboardInterrupt
+            if not issubclass(warning.category, ConvergenceWarning):  # the table says it
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        self._last = model
+        return model
+
+    def _from(self, last: PLSA, number: int) -> dict[str, Any]:
+        """Return the start of a fit: the last one's topics, of which the largest are split.
+
+        A background is not split. If the last fit had none, the new one is the frequencies of words; if there
+        is no room for it, the smallest topic is left out.
+        """
+        usual = PLSA(number, **self._parameters)
+        plan = plan_topics(
+            usual.method,
+            usual.sampling,
+            usual.batch_size,
+            usual.step_size,
+            acceleration=usual.acceleration,
+            n_documents=self._counts.shape[0],
+        )
+        background, decorrelation = contrast_for(
+            usual.background,
+            usual.decorrelation,
+            usual.method,
+            plan,
+            n_components=number,
+            given=np.ndim(usual.beta) == 2,
+            acceleration=usual.acceleration,
+        )
+        by_size = [k for k in last.sorted_topics() if k != last.background_]
+        if not by_size:  # one topic, the background: there is nothing to split
+            return {}
+        own = sorted(by_size[: number - background])
+        topics = split_topics(last.components_[own], last.topic_counts_[own], number - background, self._rng)
+        if background:
+            words = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
+            first = words / words.sum() if last.background_ is None else last.components_[last.background_]
+            topics = np.concatenate([first[None], topics])
+        return {"init": topics, "background": background, "decorrelation": decorrelation}
+
+
+def _sequence(numbers: Any) -> list[Any]:
+    found = list(numbers) if isinstance(numbers, Sequence | range | np.ndarray) else []
+    if not found or isinstance(numbers, str):
+        raise TypeError(f"n_components must be a list of numbers of topics, got {shown(numbers)}.")
+    return found
+
+
+def _perplexity(likelihoods: Array, groups: Sequence[Any]) -> float:
+    """Return the perplexity of all groups from their mean log-likelihoods."""
+    tokens = np.array([float(group.sum()) for group in groups])
+    return float(np.exp(-(tokens @ likelihoods) / tokens.sum()))
+
+
+def _standard_errors(differences: Array) -> float:
+    """Return the mean of differences by group, in its standard errors."""
+    error = float(np.std(differences, ddof=1)) / sqrt(len(differences))
+    mean = float(np.mean(differences))
+    return mean / error if error > 0 else (0.0 if mean <= 0 else inf)
+
+
+def _stability(one: PLSA, other: PLSA) -> float:
+    from scipy.optimize import linear_sum_assignment
+
+    similarity = one.topic_similarity(other)
+    rows, columns = linear_sum_assignment(-similarity)
+    return float(similarity[rows, columns].mean())
+
+
+def _reason(table: Sequence[NumberOfTopics], chosen: int, best: int) -> str:
+    row, lowest = table[chosen], table[best]
+    if chosen != best:
+        text = (
+            f"{row.n_components} topics: {lowest.n_components} have the lowest perplexity of new documents "
+            f"({lowest.perplexity:.4g}, against {row.perplexity:.4g}), but by less than its standard error."
+        )
+    else:
+        text = (
+            f"{row.n_components} topics have the lowest perplexity of new documents ({row.perplexity:.4g}); "
+            "fewer are worse by more than the standard error."
+        )
+    if len(table) > 1 and chosen == len(table) - 1:
+        text += " It is the largest number that was tried: more may be better."
+    return text
