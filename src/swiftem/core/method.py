@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from math import ceil
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from swiftem.core.checks import check_choice, check_int, check_real
 from swiftem.core.compute import Compute
-from swiftem.core.schedules import StepSize, check_step_size
+from swiftem.core.schedules import StepSize, check_step_size, sample_size
 from swiftem.core.types import Array, Index, Theta, Tree
 
 Order = Literal["iid", "shuffled", "weighted"]
@@ -98,6 +99,10 @@ class MemoryState(NamedTuple):
     memory: Array
 
 
+LEFT_OUT: Any = None
+"""Default of a field that an estimator chooses for its data; otherwise it is the paper's."""
+
+
 class Method(ABC):
     r"""Base class of the methods: a frozen dataclass of hyper-parameters with :meth:`proxy`.
 
@@ -125,6 +130,10 @@ class Method(ABC):
     memory_order, memory_dtype, epoch_length
         Likewise: how the second stream is drawn, by default as the first; the precision of the memory; and
         the iterations between full passes, or None.
+    defaults : dict
+        The paper's values of fields whose default is ``LEFT_OUT``.
+    left_out : frozenset of str
+        The fields that have these values because nobody gave others: see :meth:`resolved`.
     """
 
     name: ClassVar[str]
@@ -139,6 +148,13 @@ class Method(ABC):
     memory_order: Literal["iid", "shuffled"] | None = None
     memory_dtype: Literal["float64", "float32"] = "float64"
     epoch_length: int | None = None
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "step_size": sample_size(),
+        "batch_size": 1,
+        "memory_order": "iid",
+        "memory_dtype": "float64",
+    }
+    left_out: frozenset[str] = frozenset()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -148,6 +164,12 @@ class Method(ABC):
             cls.access = "random" if cls.remembers else "sequential"
 
     def __post_init__(self) -> None:
+        left_out = [
+            name for name in self.defaults if name in self.field_names() and getattr(self, name) is None
+        ]
+        for name in left_out:
+            object.__setattr__(self, name, self.defaults[name])
+        object.__setattr__(self, "left_out", frozenset(left_out))
         check_choice("order", self.order, ("iid", "shuffled", "weighted"))
         check_int("batch_size", self.batch_size, minimum=1, maximum=2**31 - 1)
         check_step_size(self.step_size)
@@ -156,6 +178,23 @@ class Method(ABC):
         check_choice("memory_dtype", self.memory_dtype, ("float64", "float32"))
         if self.epoch_length is not None:
             check_int("epoch_length", self.epoch_length, minimum=1)
+
+    @classmethod
+    def field_names(cls) -> set[str]:
+        """Return the names of the fields that users choose."""
+        return {field.name for field in fields(cls)} if is_dataclass(cls) else set()
+
+    def resolved(self, **choices: object) -> Method:
+        """Return the method with these values for fields that were left out; others are not used.
+
+        >>> from swiftem.methods import FastIncrementalEM
+        >>> method = FastIncrementalEM(batch_size=256).resolved(batch_size=64, step_size=0.1)
+        >>> method.batch_size, method.step_size
+        (256, 0.1)
+        """
+        chosen: dict[str, Any] = {name: value for name, value in choices.items() if name in self.left_out}
+        made: Method = replace(self, **chosen)  # type: ignore[type-var]  # subclasses are dataclasses
+        return made
 
     @property
     def orders(self) -> tuple[str, ...]:

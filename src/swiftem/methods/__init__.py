@@ -1,6 +1,5 @@
 """How the proxy of the statistics is computed: one method per file."""
 
-from dataclasses import fields
 from typing import Any
 
 from swiftem.core.method import EStep, Method, Update
@@ -41,8 +40,7 @@ METHODS: dict[str, type[Method]] = {
 
 def has_field(name: str, field: str) -> bool:
     """Return whether users of a method choose this field, "step_size" for example."""
-    kind: Any = METHODS[name]
-    return field in {part.name for part in fields(kind)}
+    return field in METHODS[name].field_names()
 
 
 def make_method(name: str, **wanted: Any) -> Method:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from swiftem.core.checks import check_int, shown
@@ -76,6 +76,10 @@ class Averaged(Method):
         for name in INHERITED:
             object.__setattr__(self, name, getattr(self.method, name))
         object.__setattr__(self, "update", declared(self.method))
+
+    def resolved(self, **choices: object) -> Averaged:
+        """Return the average of the resolved method."""
+        return replace(self, method=self.method.resolved(**choices))
 
     @property
     def name(self) -> str:  # type: ignore[override]  # the method's name in it

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from swiftem.core.method import EStep, MemoryState, Method, Order, Update
-from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.method import LEFT_OUT, EStep, MemoryState, Method, Order, Update
+from swiftem.core.schedules import StepSize
 from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["FastIncrementalEM"]
@@ -48,10 +48,10 @@ class FastIncrementalEM(Method):
     3.0
     """
 
-    step_size: StepSize = sample_size()
-    batch_size: int = 1
-    memory_order: Literal["iid", "shuffled"] = "iid"
-    memory_dtype: Literal["float64", "float32"] = "float64"
+    step_size: StepSize = LEFT_OUT
+    batch_size: int = LEFT_OUT
+    memory_order: Literal["iid", "shuffled"] = LEFT_OUT
+    memory_dtype: Literal["float64", "float32"] = LEFT_OUT
     order: Order = "iid"
 
     name: ClassVar[str] = "fiem"

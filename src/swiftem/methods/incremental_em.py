@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from swiftem.core.method import EStep, MemoryState, Method, Order, Update
+from swiftem.core.method import LEFT_OUT, EStep, MemoryState, Method, Order, Update
 from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["IncrementalEM"]
@@ -41,8 +41,8 @@ class IncrementalEM(Method):
     (100, 2)
     """
 
-    batch_size: int = 1
-    memory_dtype: Literal["float64", "float32"] = "float64"
+    batch_size: int = LEFT_OUT
+    memory_dtype: Literal["float64", "float32"] = LEFT_OUT
     order: Order = "iid"
 
     name: ClassVar[str] = "iem"

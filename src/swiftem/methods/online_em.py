@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from swiftem.core.method import EStep, Method, NoState, Order, Update
+from swiftem.core.method import LEFT_OUT, EStep, Method, NoState, Order, Update
 from swiftem.core.schedules import StepSize, inverse
 from swiftem.core.types import Array, Index, Theta
 
@@ -39,11 +40,12 @@ class OnlineEM(Method):
     2.0
     """
 
-    step_size: StepSize = inverse(3, 10)
-    batch_size: int = 1
+    step_size: StepSize = LEFT_OUT
+    batch_size: int = LEFT_OUT
     order: Order = "iid"
 
     name: ClassVar[str] = "sem"
+    defaults: ClassVar[Mapping[str, Any]] = {**Method.defaults, "step_size": inverse(3, 10)}
     update: ClassVar[Update | None] = Update()
 
     def proxy(

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from swiftem.core.checks import check_choice, check_real
-from swiftem.core.method import EStep, Method, Order, Update
-from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.method import LEFT_OUT, EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta
 
@@ -71,11 +71,11 @@ class OptFIEM(Method):
     (3.0, (3,))
     """
 
-    step_size: StepSize = sample_size()
-    batch_size: int = 1
+    step_size: StepSize = LEFT_OUT
+    batch_size: int = LEFT_OUT
     correction: float | Literal["optimal"] = "optimal"
-    memory_order: Literal["iid", "shuffled"] = "iid"
-    memory_dtype: Literal["float64", "float32"] = "float64"
+    memory_order: Literal["iid", "shuffled"] = LEFT_OUT
+    memory_dtype: Literal["float64", "float32"] = LEFT_OUT
     order: Order = "iid"
 
     name: ClassVar[str] = "opt-fiem"

@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from swiftem.core.checks import check_choice, check_int
-from swiftem.core.method import AnchorState, EStep, Method, Order, Update
-from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.method import LEFT_OUT, AnchorState, EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize
 from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["SpiderEM"]
@@ -71,8 +71,8 @@ class SpiderEM(Method):
     7.0
     """
 
-    step_size: StepSize = sample_size()
-    batch_size: int = 1
+    step_size: StepSize = LEFT_OUT
+    batch_size: int = LEFT_OUT
     epoch_length: int | None = None
     renewals: Literal["fixed", "geometric"] = "fixed"
     renewal_seed: int = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from swiftem.core.method import AnchorState, EStep, Method, Order, Update
-from swiftem.core.schedules import StepSize, sample_size
+from swiftem.core.method import LEFT_OUT, AnchorState, EStep, Method, Order, Update
+from swiftem.core.schedules import StepSize
 from swiftem.core.types import Array, Index, Theta
 
 __all__ = ["VarianceReducedEM"]
@@ -43,8 +43,8 @@ class VarianceReducedEM(Method):
     4.0
     """
 
-    step_size: StepSize = sample_size()
-    batch_size: int = 1
+    step_size: StepSize = LEFT_OUT
+    batch_size: int = LEFT_OUT
     epoch_length: int | None = None
     order: Order = "iid"
 
