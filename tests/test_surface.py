@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem import models
-from swiftem.estimators import sklearn_parts
+from swiftem.fit import sklearn_parts
 
 ROOT = Path(__file__).parents[1]
 LATER = "import sklearn; sklearn.__version__ = '1.10.0'; import sklearn.callback; "

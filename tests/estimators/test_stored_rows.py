@@ -12,7 +12,7 @@ from stored_sources import make, write
 from swiftem import GaussianMixture
 from swiftem.core import draws
 from swiftem.data import ArraySource, CountSource, open_source
-from swiftem.estimators import validated
+from swiftem.fit import validated
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)

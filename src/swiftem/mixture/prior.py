@@ -96,11 +96,13 @@ class NormalInverseWishart:
         scale = np.array(self.scale, dtype=np.float64)
         if scale.ndim and len(scale) != d:
             raise ValueError(f"prior.scale must be for data of {d} columns, got one of shape {scale.shape}.")
-        if scale.ndim < 2:
-            scale = np.diag(np.broadcast_to(scale, d))
         if self.mean is not None and len(self.mean) != d:
             raise ValueError(f"prior.mean must have as many entries as data columns, {d}.")
-        scale = scale if has_matrices else np.diagonal(scale).copy()
+        if scale.ndim < 2:
+            variances = np.broadcast_to(scale, d).copy()
+            scale = np.diag(variances) if has_matrices else variances
+        elif not has_matrices:
+            scale = np.diagonal(scale).copy()
         mean = np.zeros(d) if self.mean is None else np.array(self.mean) - centre
         return BoundPrior(mean, float(self.mean_precision), float(self.degrees_of_freedom), scale)
 
