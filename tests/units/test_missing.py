@@ -113,7 +113,9 @@ def test_row_groups(tmp_path):
         swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=8) for data in (source, rows)
     )
     np.testing.assert_allclose(ours.theta.means, theirs.theta.means, rtol=1e-10)
-    place = r"rows.parquet must hold finite numbers, got a missing value in column '[abc]', row \d+ \(from 0\)"
+    place = (
+        r"rows.parquet must hold finite numbers, got a missing value in column '[abc]', row \d+ \(from 0\)"
+    )
     with pytest.raises(ValueError, match=place):
         open_units(str(file))
 
