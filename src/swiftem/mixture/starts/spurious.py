@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
-from swiftem.mixture.components import spread_rows
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.starts.sample import units
 
