@@ -13,6 +13,7 @@ from swiftem.data import ArraySource
 from swiftem.mixture.gaussian_queries import covariances_of
 from swiftem.mixture.starts import initial
 from swiftem.mixture.starts.initial import make_start
+from swiftem.mixture.starts.start import StartSettings
 from swiftem.models import GaussianMixtureModel
 
 X, LABELS = blobs(300, 2, 3, seed=5)
@@ -124,9 +125,9 @@ def test_covariances_of_their_factors(kind):
 def test_statistics_are_given_where_the_start_is_their_m_step():
     problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
     state = np.random.RandomState(0)
-    found = make_start(swiftem.GaussianMixture(3), problem, state)
+    found = make_start(problem, StartSettings(), state)
     np.testing.assert_array_equal(problem.bound.m_step(found.s).means, found.theta.means)
-    assert make_start(swiftem.GaussianMixture(3, means_init=X[:3]), problem, state).s is None
+    assert make_start(problem, StartSettings(given={"means": X[:3]}), state).s is None
 
 
 def test_mini_batches_from_many_rows_on(monkeypatch):

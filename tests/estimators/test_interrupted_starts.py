@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.kernels.threads import set_threads
-from swiftem.mixture import estimator
-from swiftem.mixture.starts import few, initial
+from swiftem.mixture.starts import few, find, initial
 from swiftem.mixture.starts import race as racing
 
 X, _ = blobs(2000, 2, 4, apart=1.5, seed=5)
@@ -255,13 +254,13 @@ def test_of_several_k_means_the_first_is_kept(at, monkeypatch):
 
 
 def test_a_second_race_that_ends_early_leaves_the_first_one(monkeypatch):
-    options, real, won = {"init_params": "kmeans", "moves": 20, "n_init": 2}, estimator.raced_start, []
+    options, real, won = {"init_params": "kmeans", "moves": 20, "n_init": 2}, find.raced_start, []
 
     def raced(*given):
         won.append((real(*given), len(calls)))
         return won[-1][0]
 
-    monkeypatch.setattr(estimator, "raced_start", raced)
+    monkeypatch.setattr(find, "raced_start", raced)
     with pressed(np.inf) as calls:
         fit(X, **options)
     (first, count), _ = won

@@ -13,11 +13,13 @@ from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.fit.stopping import MULTIPLE, Remaining
 from swiftem.methods import Squarem
-from swiftem.mixture.starts import few, halves, kinds, split
+from swiftem.mixture.starts import few, find, halves, kinds, split
 from swiftem.mixture.starts.accelerated import accelerated
+from swiftem.mixture.starts.find import kind_of_start
 from swiftem.mixture.starts.kinds import KINDS, start
-from swiftem.mixture.starts.sample import is_race, is_scarce
+from swiftem.mixture.starts.sample import is_scarce
 from swiftem.mixture.starts.spurious import at_floor
+from swiftem.mixture.starts.start import StartSettings
 from swiftem.mixture.starts.together import Together
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
@@ -108,7 +110,7 @@ def test_no_more_components_collapse_than_from_the_first_start():
     X = rng.normal(size=(240, 2))
     X[:120] = X[rng.integers(120, 126, size=120)]
     problem = problem_of(X, 6)
-    first = few.make_start(swiftem.GaussianMixture(6), problem, np.random.RandomState(0)).theta
+    first = few.make_start(problem, StartSettings(), np.random.RandomState(0)).theta
     spread = X.var(axis=0)
     on_repeats = problem.model.theta(
         weights=np.full(6, 1 / 6), means=X[120:126], covariances=np.array([1e-6 * np.eye(2)] * 6)
@@ -197,10 +199,8 @@ def test_few_rows_per_estimated_number_are_few():
     assert not is_scarce(problem_of(narrow, 5, "diag"))
     assert not is_scarce(problem_of(rng.normal(size=(5000, 60)), 20, "diag"))
     assert not is_scarce(problem_of(rng.normal(size=(4999, 30)), 60, "diag"))  # a pass takes long
-    estimator = swiftem.GaussianMixture(5)
-    for rows in (wide, narrow):
-        problem = problem_of(rows, 5, "diag")
-        assert is_race(estimator, problem) != few.is_few(estimator, problem)
+    for rows, kind in ((wide, "few"), (narrow, "race")):
+        assert kind_of_start(problem_of(rows, 5, "diag"), StartSettings()) == kind
 
 
 @pytest.mark.parametrize("lost", [0, 3], ids=["the first", "another"])
@@ -235,8 +235,8 @@ def test_when_the_starts_are_compared(monkeypatch):
     X, _ = blobs(300, 2, 3)
     calls = []
     monkeypatch.setattr(
-        swiftem.mixture.estimator, "first_of_few",
-        lambda *given: calls.append(1) or few.first_of_few(*given),
+        find, "best_of_few",
+        lambda *given: calls.append(1) or few.best_of_few(*given),
     )  # fmt: skip
     fit(X, 3)
     assert len(calls) == 1

@@ -546,8 +546,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_device_cannot_do_is_refused_before_any_work(name, monkeypatch):
     call, sentence = REFUSED[name]
-    for work in ("make_start", "first_of_few", "raced_start"):
-        monkeypatch.setattr(f"swiftem.mixture.estimator.{work}", never)
+    monkeypatch.setattr("swiftem.mixture.estimator.find_starts", never)
     with pytest.raises((ValueError, TypeError), match=sentence) as raised:
         call()
     assert "\n" not in str(raised.value)

@@ -199,10 +199,6 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         self.method_, self.history_ = "given", History([])
         self.stationarity_ = self.log_likelihood_ = np.nan
 
-    def _own_start(self, source: Source, random_state: np.random.RandomState) -> Theta | None:
-        """Return parameters to start from that this kind of mixture finds in its own way, or None."""
-        return None
-
     def _bind(self, source: Source) -> BoundComponents:
         """Return the model for rows outside a fit."""
         bound: BoundComponents = self._fitted_model().bind(source, centre=self._middle())

@@ -28,7 +28,6 @@ from swiftem.fit.sklearn_parts import CallbackSupportMixin, _fit_context, with_c
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import allows_missing, blocks_of, is_stored
 from swiftem.fit.watch import History, StartWatch, Watcher, keeps_checkpoints
-from swiftem.kernels.threads import one_thread
 from swiftem.methods import OnlineEM
 from swiftem.mixture.base import Past, Read, rows_of
 from swiftem.mixture.file import mixture_from_file, mixture_to_file
@@ -37,18 +36,11 @@ from swiftem.mixture.online import OnlineMixture
 from swiftem.mixture.plan import kernels_for, make_plan
 from swiftem.mixture.scores import MixtureScores
 from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.few import first_of_few, is_few
-from swiftem.mixture.starts.initial import (
-    DegenerateComponentWarning,
-    Start,
-    StartInterrupted,
-    check_start,
-    make_start,
-    until_interrupted,
-)
-from swiftem.mixture.starts.race import raced_start
-from swiftem.mixture.starts.sample import MOST, dithered_source, is_moved, is_race
+from swiftem.mixture.starts.find import find_starts, kind_of_start
+from swiftem.mixture.starts.initial import DegenerateComponentWarning
+from swiftem.mixture.starts.sample import MOST, dithered_source
 from swiftem.mixture.starts.spurious import SpuriousComponentWarning, find_spurious, sentence
+from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings, check_start
 
 __all__ = ["MixtureEstimator"]
 
@@ -124,8 +116,9 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         size = model.size(read.X.shape[1])
         kernels = read.kernels or kernels_for(rows_of(source), size)
         starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=budget)
-        races = is_race(self, problem)
-        compares = not races and is_few(self, problem)
+        settings = self._start_settings(problem, read)
+        kind = kind_of_start(problem, settings)
+        races = kind == "race"
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
         is_open = self.method == "auto" and self.acceleration is None
         raced = is_open and races and not self._goes_on()
@@ -159,19 +152,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             if self._goes_on():
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                with one_thread() if kernels == "numpy" else nullcontext():  # as in passes
-                    if races:
-                        starts = [raced_start(self, starting, random_state)]
-                    elif compares:
-                        starts = [first_of_few(self, starting, random_state)]
-                    else:
-                        starts = until_interrupted(
-                            make_start(self, starting, random_state, read.kept) for _ in range(self.n_init)
-                        )
-                        if is_moved(self, starting):
-                            starts = until_interrupted(
-                                raced_start(self, starting, random_state, one) for one in starts
-                            )
+                starts = find_starts(starting, settings, random_state)
             seeds = [0] * len(starts)
             if plan.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
@@ -179,7 +160,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
 
         def check(made: Any) -> None:
             found, seeds_of = made
-            alone = races or compares or self._goes_on()
+            alone = kind in ("race", "few") or self._goes_on()
             if len(found) != len(seeds_of) or len(found) != (1 if alone else self.n_init):
                 raise ValueError("there are more starts, or fewer")
             for start, seed in zip(found, seeds_of, strict=True):
@@ -193,19 +174,23 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             starts, seeds, interrupted = [pressed.start], [0], True
         passes = min(int(self.max_iter), MOST_PASSES)
         tol = check_real("tol", self.tol, minimum=0.0)
-        looks_ahead = self._has_default_start(problem)
         multiple = AFTER_SAMPLE if after_sample else MULTIPLE
-        return Fitting(problem, plan, passes, tol, looks_ahead, multiple, interrupted), starts, seeds
+        return Fitting(problem, plan, passes, tol, settings.is_default, multiple, interrupted), starts, seeds
 
     def _steps_are_open(self) -> bool:
         """Return whether the user leaves batch size and step size to the library."""
         return all(isinstance(one, str) and one == "auto" for one in (self.batch_size, self.step_size))
 
-    def _has_default_start(self, problem: Problem) -> bool:
-        """Return whether the user neither names a start nor gives parameters."""
-        init_params, bound = self.init_params, problem.bound
-        is_named = not isinstance(init_params, str) or init_params != "race"
-        return not (is_named or self._given_start(bound.model, bound.d))
+    def _start_settings(self, problem: Problem, read: Read) -> StartSettings:
+        """Return what the starts depend on beside the problem."""
+        return StartSettings(
+            self.init_params,
+            self.n_init,
+            float(self.tol),
+            given=self._given_start(problem.bound.model, problem.bound.d),
+            kept=read.kept,
+            moves=getattr(self, "moves", 0),
+        )
 
     def _best(
         self,

@@ -27,7 +27,8 @@ from swiftem.mixture.look import Look, Run
 from swiftem.mixture.plan import Plan, iterations_in
 from swiftem.mixture.starts.accelerated import accelerated, beyond_plateau
 from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.initial import DegenerateComponentWarning, Start, check_start, reseed
+from swiftem.mixture.starts.initial import DegenerateComponentWarning, reseed
+from swiftem.mixture.starts.start import Start, check_start
 
 __all__ = ["DegenerateComponentWarning", "Fit", "Fitting"]
 
@@ -45,7 +46,7 @@ class Fit:
     Attributes
     ----------
     theta, s
-        The parameters and their statistics, as of :class:`swiftem.mixture.starts.initial.Start`.
+        The parameters and their statistics, as of :class:`swiftem.mixture.starts.start.Start`.
     moments : list of Moment
         History of the fit.
     bounds : list of float

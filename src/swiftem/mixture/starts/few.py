@@ -25,13 +25,14 @@ from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Index
 from swiftem.kernels.threads import in_order, one_thread
 from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.initial import Start, StartInterrupted, make_start
+from swiftem.mixture.starts.initial import make_start
 from swiftem.mixture.starts.kinds import SHORT, of_labels, run_k_means, scaled_rows
 from swiftem.mixture.starts.sample import is_scarce, pass_time
 from swiftem.mixture.starts.spurious import at_floor
+from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings
 from swiftem.mixture.starts.together import Together
 
-__all__ = ["candidates", "first_of_few", "is_few"]
+__all__ = ["best_of_few", "candidates", "compares_few"]
 
 LEAST, MOST, WORK = 16, 49, 400_000
 """Minimum and maximum number of candidates, and their number times the time of a pass, in logits."""
@@ -45,21 +46,20 @@ ROWS = 1000
 """Fewer rows are few: from there on there are enough of them to hold some out, unless they are scarce."""
 
 
-def is_few(estimator: Any, problem: Problem) -> bool:
-    """Tell whether a fit starts from the best of several k-means, on all rows."""
+def compares_few(problem: Problem) -> bool:
+    """Return whether candidates are compared on all rows, as there are too few to hold some out."""
     return (
         problem.bound.n_components > 1
         and (problem.source.n < ROWS or is_scarce(problem))
         and Together.serves_problem(problem)
-        and estimator._has_default_start(problem)
     )
 
 
-def first_of_few(estimator: Any, problem: Problem, random_state: np.random.RandomState) -> Start:
+def best_of_few(problem: Problem, settings: StartSettings, random_state: np.random.RandomState) -> Start:
     """Return the best start; later draws of ``random_state`` are those after the first start alone.
 
     Each ``n_init`` beyond the first adds a candidate. They are compared after the others: more are no worse.
-    After Ctrl-C, :class:`swiftem.mixture.starts.initial.StartInterrupted` has the best one so far.
+    After Ctrl-C, :class:`swiftem.mixture.starts.start.StartInterrupted` has the best one so far.
     """
     found: list[Any] = []
     values = np.empty(0)
@@ -70,12 +70,12 @@ def first_of_few(estimator: Any, problem: Problem, random_state: np.random.Rando
         return Start(found[place], None, 0, True) if is_better else first
 
     with one_thread(), DeferredInterrupt() as interrupt:
-        first = make_start(estimator, problem, random_state)
+        first = make_start(problem, settings, random_state)
         others = np.random.RandomState()
         others.set_state(random_state.get_state())
         try:
             rows = Together(problem, interrupt.check)
-            for count in (candidates(problem) - 1, estimator.n_init - 1):
+            for count in (candidates(problem) - 1, settings.n_init - 1):
                 rng = np.random.default_rng(others.randint(2**31 - 1))
                 starts = _starts(problem, count, rng)
                 ends = _improved(problem, rows, [first.theta, *starts]) if starts else []

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from swiftem.core.checkpoint import check_form
 from swiftem.core.checks import in_numpy
 from swiftem.core.compute import BLOCK
 from swiftem.core.problem import Problem
@@ -23,17 +22,14 @@ from swiftem.fit.validated import some_rows
 from swiftem.kernels.threads import openmp_after_fork
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.start import Start, StartSettings
 
 __all__ = [
     "DegenerateComponentWarning",
-    "Start",
-    "StartInterrupted",
-    "check_start",
     "make_start",
     "mended",
     "reseed",
     "start_statistics",
-    "until_interrupted",
 ]
 
 LARGE = 100_000
@@ -46,88 +42,19 @@ Rows = Callable[[int, int], Array]
 """Returns the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
 
 
-class Start(NamedTuple):
-    """The start of a fit.
+def make_start(problem: Problem, settings: StartSettings, random_state: np.random.RandomState) -> Start:
+    """Return a start by ``init_params``, or by the callable of the settings.
 
-    Attributes
-    ----------
-    theta : NamedTuple
-        The parameters.
-    s : ndarray or None
-        Their statistics, if they are the result of an M-step.
-    empty : int
-        Number of components without rows that were set to rows drawn at random.
-    raced : bool
-        Whether it won a race, and so is close to an optimum.
-    moves : int
-        Number of split-and-merge moves accepted in it.
-    """
-
-    theta: Theta
-    s: Array | None
-    empty: int
-    raced: bool = False
-    moves: int = 0
-
-
-class StartInterrupted(KeyboardInterrupt):
-    """Ctrl-C while starts were made or improved; ``start`` is the best one so far.
-
-    It is an exception, not a start, so that no checkpoint has it: a resumed fit makes its starts again.
-    """
-
-    def __init__(self, start: Start) -> None:
-        super().__init__()
-        self.start = start
-
-
-def until_interrupted(made: Iterable[Start]) -> list[Start]:
-    """Return starts; after Ctrl-C raise :class:`StartInterrupted` with the first one, if it is made.
-
-    >>> len(until_interrupted(Start((), None, 0) for _ in range(2)))
-    2
-    """
-    found: list[Start] = []
-    try:
-        for start in made:
-            found.append(start)
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        raise StartInterrupted(found[0]) from None
-    return found
-
-
-def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
-    """Raise ValueError or TypeError unless parameters, and statistics if given, match the model.
-
-    They may come from a file, and compiled code trusts their shapes.
-    """
-    check_form("theta", theta, bound.like())
-    if s is not None:
-        check_form("s", s, np.empty(bound.size))
-
-
-def make_start(
-    estimator: Any,
-    problem: Problem,
-    random_state: np.random.RandomState,
-    kept: NDArray[np.bool_] | None = None,
-) -> Start:
-    """Return a start by the estimator's ``init_params``, with ``weights_init`` and the like.
-
-    Given values replace those of the initialisation; if all are given, there is none. ``kept`` are the
-    indices of the source's rows among the user's, for arrays that are for all of these. Stored rows are not
+    Given values replace those of the initialisation; if all are given, there is none. Stored rows are not
     read as a whole: names and functions get a sample of them.
     """
     bound, source = problem.bound, cast("ArraySource | StoredSource | UnitSource", problem.source)
-    given: dict[str, Any] = estimator._given_start(bound.model, bound.d)
+    given, kept = settings.given, settings.kept
     if len(given) == len(bound.like()):
         return Start(type(bound.like())(**given), None, 0)
-    own = estimator._own_start(source, random_state)
-    if own is not None:
-        return Start(own, None, 0)
-    init_params = in_numpy(estimator.init_params)
+    if settings.own is not None:
+        return Start(settings.own(source, random_state), None, 0)
+    init_params = in_numpy(settings.init_params)
     if kept is not None and not (isinstance(init_params, str) or callable(init_params)):
         given_rows = np.asarray(init_params)
         init_params = given_rows[kept] if len(given_rows) == len(kept) else given_rows

@@ -46,11 +46,12 @@ from swiftem.core.types import Theta
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.starts.accelerated import accelerated
-from swiftem.mixture.starts.initial import Start, StartInterrupted, make_start
+from swiftem.mixture.starts.initial import make_start
 from swiftem.mixture.starts.kinds import kinds_for, start
 from swiftem.mixture.starts.moves import Proposal, moved, proposals
 from swiftem.mixture.starts.sample import MOST_WORK, MOVE_ROWS, draw_sample, on_rows, plan_race
 from swiftem.mixture.starts.spurious import on_few_values
+from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings
 from swiftem.mixture.starts.together import Together
 
 __all__ = ["Raced", "race", "raced_start"]
@@ -121,24 +122,26 @@ def _agree(one: _Candidate, other: _Candidate) -> bool:
 
 
 def raced_start(
-    estimator: Any, problem: Problem, random_state: np.random.RandomState, given: Start | None = None
+    problem: Problem,
+    settings: StartSettings,
+    random_state: np.random.RandomState,
+    given: Start | None = None,
 ) -> Start:
     """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means.
 
     A ``given`` start has no rivals: it is the only candidate, and is improved by moves.
     """
-    moves = getattr(estimator, "moves", 0)
     try:
         won = race(
             problem,
             int(random_state.randint(2**31 - 1)),
-            n_init=estimator.n_init,
-            moves=MOVES if moves == "auto" else int(moves),
-            tol=float(estimator.tol),
+            n_init=settings.n_init,
+            moves=MOVES if settings.moves == "auto" else settings.moves,
+            tol=settings.tol,
             theta=None if given is None else given.theta,
         )
     except ValueError:
-        return given or make_start(estimator, problem, random_state)
+        return given or make_start(problem, settings, random_state)
     return Start(won.theta, None, 0, True, won.moves)
 
 

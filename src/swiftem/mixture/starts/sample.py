@@ -28,8 +28,7 @@ __all__ = [
     "Sample",
     "dithered_source",
     "draw_sample",
-    "is_moved",
-    "is_race",
+    "has_rows_to_race",
     "is_scarce",
     "on_rows",
     "pass_time",
@@ -73,11 +72,6 @@ LEAST, LOOKED_AT = 50, 50_000
 """Minimum number of rows to detect units, and their maximum."""
 
 
-def is_race(estimator: Any, problem: Problem) -> bool:
-    """Tell whether a fit starts with a race: starts differ, and there are rows to compare them on."""
-    return _can_race(problem) and not is_scarce(problem) and estimator._has_default_start(problem)
-
-
 def is_scarce(problem: Problem) -> bool:
     """Tell whether rows held out of so few say little, and passes are quick enough to compare on all rows."""
     return (
@@ -93,14 +87,8 @@ def pass_time(problem: Problem) -> float:
     return float(problem.source.n * (problem.bound.n_components + problem.bound.size / 50))
 
 
-def is_moved(estimator: Any, problem: Problem) -> bool:
-    """Tell whether moves are asked for after a start that the user gives or names."""
-    moves = getattr(estimator, "moves", 0)
-    asked = moves != "auto" and moves > 0 and isinstance(problem.bound, BoundGaussians)
-    return asked and _can_race(problem) and not estimator._has_default_start(problem)
-
-
-def _can_race(problem: Problem) -> bool:
+def has_rows_to_race(problem: Problem) -> bool:
+    """Return whether starts differ and there are enough rows to hold some out."""
     count = int(problem.bound.n_components)
     return count > 1 and rows_of(problem.source) >= max(TOO_FEW * count, LEAST_ROWS)
 
