@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.fit.watch import History, Moment
+from swiftem.fit.history import History, Moment
 from swiftem.mixture import look
 from swiftem.models import NormalInverseWishart
 

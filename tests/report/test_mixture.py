@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.fit.watch import History, Moment
+from swiftem.fit.history import History, Moment
 from swiftem.report.mixture import COLOURS, MOST_POINTS, draw_criterion, draw_history, draw_mixture
 from swiftem.report.numbers import STYLES
 

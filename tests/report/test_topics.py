@@ -12,7 +12,7 @@ import swiftem
 from swiftem.data import CorpusCounts
 from swiftem.data.documents.corpus import count_texts
 from swiftem.data.documents.counts import Texts
-from swiftem.fit.watch import History, Moment
+from swiftem.fit.history import History, Moment
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.pyldavis import pyldavis_data
 from swiftem.report.topic_summary import Topic, TopicSummary, summarise_topics

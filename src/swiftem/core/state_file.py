@@ -21,7 +21,7 @@ MODULES = {
     "mixture.starts.start": "Start",
     "mixture.look": "Run",
     "regression.newton_em": "Regressions",
-    "fit.watch": "Moment",
+    "fit.history": "Moment",
     "methods.accelerated": "AcceleratedState AndersonState SquaremState",
     "methods.opt_fiem": "OptFIEMState",
     "mixture.components": "MixtureStatistics",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from swiftem.core.problem import read_memory_limit
 from swiftem.core.schedules import check_step
-from swiftem.fit.watch import History, Moment
+from swiftem.fit.history import History, Moment
 
 __all__ = ["LARGEST", "ModelContent", "check_parameters"]
 

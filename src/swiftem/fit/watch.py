@@ -1,27 +1,23 @@
-"""Progress of a fit: history, a bar or lines, scikit-learn's callbacks, and whether there are checkpoints."""
+"""Progress of a fit: a bar or lines, scikit-learn's callbacks, and whether there are checkpoints."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from math import inf
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, Protocol, TypeVar
 
 from swiftem.core.checkpoint import RunCheckpoint
 from swiftem.core.loop import DeferredInterrupt
-from swiftem.core.types import Array, Theta
+from swiftem.core.types import Theta
+from swiftem.fit.history import Moment
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
 
 __all__ = [
-    "History",
-    "Moment",
     "NoStart",
     "StartWatch",
     "VerboseLines",
@@ -241,74 +237,6 @@ class VerboseLines:
 
     def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
         print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
-
-
-class Moment(NamedTuple):
-    """State of a fit when its objective was evaluated.
-
-    Attributes
-    ----------
-    passes : float
-        E-step evaluations so far, divided by n.
-    seconds : float
-        Time since the start of the fit, without initialisation.
-    objective : float
-        Penalty plus mean negative log-likelihood, of all rows or of a fixed sample.
-    step : float
-        The step size γ last used; 1 for ``"em"`` and ``"iem"``.
-    rejected : int
-        Number of steps rejected so far because they left the model's domain.
-    method : str
-        The method in use.
-    """
-
-    passes: float
-    seconds: float
-    objective: float
-    step: float
-    rejected: int
-    method: str
-
-
-@dataclass
-class History:
-    """The records of a fit; columns are attributes.
-
-    Attributes
-    ----------
-    moments : list of Moment
-        The evaluations, in order.
-    moves : int
-        Number of split-and-merge moves accepted before the first of them.
-
-    Examples
-    --------
-    >>> from swiftem.fit.watch import History, Moment
-    >>> history = History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em"), Moment(2.0, 0.2, 2.5, 1.0, 0, "em")])
-    >>> history.passes, len(history)
-    (array([1., 2.]), 2)
-    """
-
-    moments: list[Moment] = field(default_factory=list)
-    moves: int = 0
-
-    def __len__(self) -> int:
-        return len(self.moments)
-
-    def __iter__(self) -> Iterator[Moment]:
-        return iter(self.moments)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a column: passes, seconds, objective, step, rejected or method."""
-        if name in Moment._fields:
-            return np.array([getattr(moment, name) for moment in self.moments])
-        raise AttributeError(
-            f"{type(self).__name__} has no column {name!r}: it has {', '.join(Moment._fields)}."
-        )
-
-    def table(self) -> dict[str, Array]:
-        """Return all columns by name, for ``pandas.DataFrame``."""
-        return {name: getattr(self, name) for name in Moment._fields}
 
 
 def keeps_checkpoints(estimator: Any) -> bool:

@@ -21,10 +21,10 @@ from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, units_of
+from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.sklearn_parts import CONSTRAINTS, Interval, StrOptions
 from swiftem.fit.validated import allows_missing, is_stored, open_rows, read_weights, validated
-from swiftem.fit.watch import History
 from swiftem.methods import Method
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.plan import METHOD_NAMES

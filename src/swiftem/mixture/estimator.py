@@ -22,12 +22,13 @@ from swiftem.core.types import Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
 from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint
+from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.persistence import Persistent
 from swiftem.fit.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import allows_missing, blocks_of, is_stored
-from swiftem.fit.watch import History, StartWatch, Watcher, keeps_checkpoints
+from swiftem.fit.watch import StartWatch, Watcher, keeps_checkpoints
 from swiftem.methods import OnlineEM
 from swiftem.mixture.base import Past, Read, rows_of
 from swiftem.mixture.file import mixture_from_file, mixture_to_file

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from swiftem.core.checks import in_numpy
 from swiftem.core.schedules import constant, inverse, power, sample_size
 from swiftem.fit.checkpoint import KEEPING
+from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent, check_parameters
 from swiftem.fit.persistence import plain
-from swiftem.fit.watch import History
 from swiftem.mixture.base import MixtureBase, Past
 from swiftem.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.mixture.families import Blocks, Given, find_family, read_family

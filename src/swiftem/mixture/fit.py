@@ -17,8 +17,9 @@ from swiftem.core.problem import Problem, certify
 from swiftem.core.process import clock
 from swiftem.core.schedules import resolve
 from swiftem.core.types import Array, Theta
+from swiftem.fit.history import Moment
 from swiftem.fit.stopping import MULTIPLE, Leaps, Remaining
-from swiftem.fit.watch import Moment, NoStart, StartWatch
+from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method, Squarem
 from swiftem.mixture.base import rows_of
 from swiftem.mixture.components import BoundComponents

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import check_simplex
 from swiftem.fit.checkpoint import KEEPING
+from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.persistence import plain
-from swiftem.fit.watch import History
 from swiftem.mixture.file import (
     PLAIN,
     family_from_header,

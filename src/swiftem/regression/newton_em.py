@@ -24,7 +24,8 @@ from swiftem.core.messages import warn
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.fit.checkpoint import FitCheckpoint
-from swiftem.fit.watch import History, Moment, NoStart, StartWatch, Watcher, keeps_checkpoints
+from swiftem.fit.history import History, Moment
+from swiftem.fit.watch import NoStart, StartWatch, Watcher, keeps_checkpoints
 from swiftem.regression.responses import Observed
 
 __all__ = [

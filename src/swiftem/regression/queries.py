@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import in_numpy
 from swiftem.core.types import Array
+from swiftem.fit.history import History
 from swiftem.fit.validated import read_weights
-from swiftem.fit.watch import History
 from swiftem.mixture.scores import NUMBERS, criteria
 from swiftem.mixture.tables.profile import Summary, number_text, percent_text
 from swiftem.mixture.tables.tabular import chosen_places

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import as_floats, check_simplex, shown
 from swiftem.fit.checkpoint import CheckpointedClones, kept_apart
+from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.persistence import Persistent
 from swiftem.fit.sklearn_parts import (
@@ -21,7 +22,6 @@ from swiftem.fit.sklearn_parts import (
     _fit_context,
 )
 from swiftem.fit.validated import read_weights
-from swiftem.fit.watch import History
 from swiftem.mixture.plan import METHOD_NAMES
 from swiftem.regression.file import regressions_from_file, regressions_to_file
 from swiftem.regression.gaussian_regression import GaussianRegression

@@ -14,7 +14,7 @@ from swiftem.report.drawing import new_axes, plain_axes
 from swiftem.report.numbers import style_of
 
 if TYPE_CHECKING:
-    from swiftem.fit.watch import Moment
+    from swiftem.fit.history import Moment
 
 __all__ = ["COLOURS", "KINDS", "draw_criterion", "draw_history", "draw_mixture"]
 

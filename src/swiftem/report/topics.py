@@ -90,7 +90,7 @@ def topics_page(
 
     Examples
     --------
-    >>> from swiftem.fit.watch import History, Moment
+    >>> from swiftem.fit.history import History, Moment
     >>> from swiftem.report.topic_summary import Topic, TopicSummary
     >>> html = topics_page(
     ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),

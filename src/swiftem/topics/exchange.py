@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import as_floats, shown
 from swiftem.core.types import Array
-from swiftem.fit.watch import History
+from swiftem.fit.history import History
 
 __all__ = ["TopicExchange"]
 

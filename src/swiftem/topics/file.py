@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import check_simplex, in_numpy
 from swiftem.core.types import Array
+from swiftem.fit.history import History
 from swiftem.fit.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.fit.persistence import plain
-from swiftem.fit.watch import History
 from swiftem.topics.learned_alpha import LEARN
 from swiftem.topics.plan import beta_for
 

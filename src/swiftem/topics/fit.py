@@ -18,7 +18,8 @@ from swiftem.core.process import clock
 from swiftem.core.schedules import resolve
 from swiftem.core.types import Array, Theta
 from swiftem.data.documents.tokens import CountSource
-from swiftem.fit.watch import Moment, NoStart
+from swiftem.fit.history import Moment
+from swiftem.fit.watch import NoStart
 from swiftem.methods import Method
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.device_documents import DeviceDocuments

@@ -20,6 +20,7 @@ from swiftem.core.messages import warn
 from swiftem.core.problem import Budget, read_memory_limit, relative_change
 from swiftem.core.types import Array
 from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint
+from swiftem.fit.history import History
 from swiftem.fit.persistence import Persistent
 from swiftem.fit.sklearn_parts import (
     AT_LEAST_ONE,
@@ -31,7 +32,7 @@ from swiftem.fit.sklearn_parts import (
     with_callbacks,
 )
 from swiftem.fit.stopping import MOST_PASSES
-from swiftem.fit.watch import History, NoStart, VerboseLines, Watcher, keeps_checkpoints
+from swiftem.fit.watch import NoStart, VerboseLines, Watcher, keeps_checkpoints
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.file import TopicFile
