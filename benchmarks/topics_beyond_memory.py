@@ -84,9 +84,10 @@ def fit(file: Path, topics: int, limit: str, scratch: str | None) -> dict[str, A
         def on_fit_task_end(self, estimator: Any, context: Any) -> None:
             peaks.append(bytes_of("RssAnon") - before)
 
-    model = swiftem.PLSA(topics, memory_limit=limit, scratch=scratch, max_iter=PASSES, random_state=0)
+    model = swiftem.PLSA(topics, max_iter=PASSES, random_state=0)
     began, cpu = perf_counter(), process_time()
-    with warnings.catch_warnings(), Sampler(before, peaks):
+    limits = swiftem.config_context(memory_limit=limit, scratch=scratch)
+    with warnings.catch_warnings(), Sampler(before, peaks), limits:
         warnings.simplefilter("ignore")
         model.set_callbacks(Watch()).fit(file)
     return {

@@ -60,8 +60,13 @@ def parquet_fit(folder: Path) -> Walk:
     y = rows(200_000)
     table = pa.table({f"c{j}": y[:, j] for j in range(4)})
     pq.write_table(table, folder / "t.parquet", row_group_size=20_000)
-    mixture = swiftem.GaussianMixture(3, method="em", random_state=0, memory_limit="1GB")
-    return lambda _: mixture.fit(folder / "t.parquet")
+    mixture = swiftem.GaussianMixture(3, method="em", random_state=0)
+
+    def fit(_: Path) -> None:
+        with swiftem.config_context(memory_limit="1GB"):
+            mixture.fit(folder / "t.parquet")
+
+    return fit
 
 
 def run_fiem(folder: Path) -> Walk:

@@ -3,7 +3,7 @@ A file instead of an array
 ==========================
 
 ``fit``, ``predict`` and ``score`` take the path of a file. Rows are read block by block, and
-``memory_limit`` says how much memory the fit may use, however large the file is.
+the setting ``memory_limit`` says how much memory the fit may use, however large the file is.
 """
 
 import tempfile
@@ -24,7 +24,8 @@ truth = swiftem.GaussianMixture.from_parameters(
 )
 np.save(file, truth.sample(200_000)[0])
 
-mixture = swiftem.GaussianMixture(4, memory_limit="200MB", random_state=0).fit(file)
+with swiftem.config_context(memory_limit="200MB"):
+    mixture = swiftem.GaussianMixture(4, random_state=0).fit(file)
 print(f"{mixture.method_}, {mixture.n_iter_} passes, log-likelihood {mixture.score(file):.4f}")
 
 # %%

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from swiftem.estimators import Mixture as Mixture
     from swiftem.estimators import RegressionMixture as RegressionMixture
     from swiftem.estimators import select_topics as select_topics
+    from swiftem.fit.checkpoint import checkpoint as checkpoint
+    from swiftem.fit.config import config_context as config_context
+    from swiftem.fit.config import get_config as get_config
+    from swiftem.fit.config import set_config as set_config
     from swiftem.kernels.threads import set_threads as set_threads
 
 __version__ = "0.1.0.dev0"
@@ -44,6 +48,8 @@ PLACES = {
     "core.schedules": "RandomTermination",
     "estimators": "GaussianMixture Mixture PLSA RegressionMixture select_topics",
     "_select": "select",
+    "fit.checkpoint": "checkpoint",
+    "fit.config": "config_context get_config set_config",
     "kernels.threads": "set_threads",
 }
 NAMES = {name: module for module, names in PLACES.items() for name in names.split()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from numbers import Integral
 from threading import Event
 from typing import Any
@@ -202,7 +203,7 @@ def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int
         warnings.simplefilter("ignore", SpuriousComponentWarning)
         # Around all of them, as the setting is for the whole process.
         with one_thread_blas(), ThreadPoolExecutor(min(threads, len(kinds)), initializer=_alone) as pool:
-            futures = [pool.submit(chain, kind) for kind in kinds]
+            futures = [pool.submit(copy_context().run, chain, kind) for kind in kinds]
             try:
                 # With a timeout, as a signal does not end every kind of waiting.
                 while wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:

@@ -15,6 +15,7 @@ import helpers
 import numpy as np
 import scipy.sparse as sp
 from forks import encode
+from surroundings import fit_within
 
 import swiftem
 from swiftem import methods, models
@@ -54,10 +55,9 @@ def of_fit(data: Callable[[], Any] = rows, **parameters: Any) -> Callable[[str |
     def case(folder: str | None) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
         options = {"random_state": 0, "max_iter": 60, "tol": 1e-7} | parameters
-        mixture = swiftem.GaussianMixture(5, **options, **kept)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that did not converge
-            mixture.fit(data())
+            mixture = fit_within(swiftem.GaussianMixture, data(), n_components=5, **options, **kept)
         history = mixture.history_.table()
         del history["seconds"]
         found = (mixture.weights_, mixture.means_, mixture.covariances_, mixture.lower_bounds_)
@@ -72,10 +72,9 @@ def of_family(**parameters: Any) -> Callable[[str | None], bytes]:
     def case(folder: str | None) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
         options = {"family": "poisson", "random_state": 0, "max_iter": 60, "tol": 1e-7} | parameters
-        mixture = swiftem.Mixture(5, **options, **kept)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that did not converge
-            mixture.fit(np.abs(np.round(rows())))
+            mixture = fit_within(swiftem.Mixture, np.abs(np.round(rows())), n_components=5, **options, **kept)
         history = mixture.history_.table()
         del history["seconds"]
         found = (mixture.weights_, mixture.params_, mixture.lower_bounds_, history)
@@ -92,10 +91,9 @@ def of_topics(
     def case(folder: str | None) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
         options = {"random_state": 0, "max_iter": 60, "tol": 0.0} | parameters
-        topics = swiftem.PLSA(5, **options, **kept)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that did not converge
-            topics.fit(data())
+            topics = fit_within(swiftem.PLSA, data(), n_components=5, **options, **kept)
         assert is_scratch(topics.doc_topic_) == ("memory_limit" in parameters)
         history = topics.history_.table()
         del history["seconds"]

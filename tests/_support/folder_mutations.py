@@ -16,6 +16,7 @@ import model_mutations
 import numpy as np
 import scipy.sparse as sp
 from forks import encode
+from surroundings import within
 
 import swiftem
 from swiftem.core.checkpoint import FORMAT
@@ -50,7 +51,7 @@ def fit_case(kind: str, X: Any, attributes: tuple[str, ...], **parameters: Any) 
 
     def fit(folder: Path | None, until: float = np.inf, seed: int = 1) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": "auto"}
-        model = getattr(swiftem, kind)(3, random_state=seed, tol=0.0, **{"max_iter": 20} | parameters, **kept)
+        model = getattr(swiftem, kind)(3, random_state=seed, tol=0.0, **{"max_iter": 20} | parameters)
         left = [until]
         look = StartWatch.__call__
 
@@ -62,7 +63,7 @@ def fit_case(kind: str, X: Any, attributes: tuple[str, ...], **parameters: Any) 
 
         StartWatch.__call__ = deadly  # type: ignore[method-assign]
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), within(**kept):
                 warnings.simplefilter("ignore")
                 model.fit(X)
         finally:

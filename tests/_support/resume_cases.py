@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from forks import encode
+from surroundings import within
 
 import swiftem
 from swiftem import methods, models
@@ -122,8 +123,8 @@ def of_fit(make: Callable[..., Any], data: Callable[[], tuple[Any, ...]], *names
 
     def case(folder: str | None, resume: bool) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": resume}
-        estimator = make(random_state=0, max_iter=40, tol=0.0, **kept)
-        with warnings.catch_warnings():
+        estimator = make(random_state=0, max_iter=40, tol=0.0)
+        with warnings.catch_warnings(), within(**kept):
             warnings.simplefilter("ignore")  # of fits that did not converge
             estimator.fit(*data())
         history = estimator.history_.table()

@@ -56,7 +56,8 @@ def test_every_document_has_its_topics(run, uci, tmp_path):
     with pytest.warns(UserWarning, match="feature names"):
         expected = model.set_params(precision="float64").transform(X)
     np.testing.assert_allclose(shares, expected, atol=5e-3)
-    same = swiftem.PLSA(3, random_state=0, memory_limit=LIMIT).fit(uci)
+    with swiftem.config_context(memory_limit=LIMIT):
+        same = swiftem.PLSA(3, random_state=0).fit(uci)
     np.testing.assert_array_equal(model.components_, same.components_)
     assert list(model.feature_names_in_[:2]) == ["word0", "word1"]
     assert "are those of 113 of the 899 documents." in (out / "topics.html").read_text(encoding="utf-8")
@@ -71,7 +72,8 @@ def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     )
     assert code == 0, output
     assert len(read) == 1
-    same = swiftem.PLSA(3, random_state=0, memory_limit=LIMIT).fit(uci)
+    with swiftem.config_context(memory_limit=LIMIT):
+        same = swiftem.PLSA(3, random_state=0).fit(uci)
     np.testing.assert_array_equal(
         swiftem.PLSA.load(tmp_path / "out/model.swiftem").components_, same.components_
     )

@@ -26,6 +26,7 @@ from combinations.inputs import DASK, KINDS, Input, Kind, pieces
 from combinations.judge import Outcome, attempt, difference, unequal_labels
 from combinations.pairs import all_pairs, installed
 from sklearn.base import clone
+from surroundings import AROUND, within
 
 import swiftem
 from swiftem import methods, models, schedules
@@ -284,6 +285,9 @@ def parameters(case: Case, rows: np.ndarray, folder: Path, *, plain: bool) -> di
     }
 
 
+LIMITS = ("memory_limit", "scratch", "device_memory_limit")
+
+
 def in_turn(X: Any, n_components: int, random_state: Any) -> np.ndarray:
     return np.arange(len(X)) % n_components
 
@@ -318,7 +322,9 @@ class Trial:
         self.asked_kind = KINDS["array" if plain else asked]
         kind = {"gaussian": swiftem.GaussianMixture, "family": swiftem.Mixture,
                 "regression": swiftem.RegressionMixture}[case["estimator"]]  # fmt: skip
-        self.model = kind(**parameters(case, self.rows, folder, plain=plain))
+        given = parameters(case, self.rows, folder, plain=plain)
+        self.around = {name: given.pop(name) for name in AROUND if name in given}
+        self.model = kind(**given)
 
     def given(self, kind: Kind) -> Input:
         """Return new input, as what is read once cannot be given twice."""
@@ -328,9 +334,11 @@ class Trial:
     def fit(self) -> Any:
         """Fit as the case says, and return the fitted numbers."""
         if self.case["how"] == "fit":
-            self.model.fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+            with within(**self.around):
+                self.model.fit(*self.arguments(self.kind), **self.weights_of(self.kind))
         else:
-            self.stream(self.model)
+            with within(**{name: value for name, value in self.around.items() if name in LIMITS}):
+                self.stream(self.model)
         return fitted(self.model)
 
     def stream(self, model: Any) -> Any:
@@ -395,18 +403,13 @@ class Trial:
         return made
 
     def copy(self) -> Any:
-        """Return a copy without a checkpoint: its folder holds another fit."""
-        made = deepcopy(self.model)
-        if "checkpoint" in made.get_params():
-            made.set_params(checkpoint=None, checkpoint_every=None, resume=False)
-        return made
+        """Return a copy."""
+        return deepcopy(self.model)
 
     def again(self) -> Any:
         """Return an unfitted copy: a state of random numbers has moved on since the first fit."""
-        made = type(self.model)(**parameters(self.case, self.rows, self.folder, plain=self.plain))
-        if "checkpoint" in made.get_params():
-            made.set_params(checkpoint=None, checkpoint_every=None, resume=False)
-        return made
+        given = parameters(self.case, self.rows, self.folder, plain=self.plain)
+        return type(self.model)(**{name: value for name, value in given.items() if name not in AROUND})
 
     def warm(self) -> Any:
         return self.copy().set_params(
@@ -435,18 +438,20 @@ class SelectTrial(Trial):
         self.given_ = {name: case[name] for name in SELECT} | {"family": family}
         if case["family"] != "gaussian":
             del self.given_["covariance_types"]
+        self.around = {"memory_limit": self.given_.pop("memory_limit")}
         if case["family"] == "regression":
             self.given_ |= {"y": 0.3 * np.nan_to_num(self.rows[:, 0]) * self.label}
-            del self.given_["missing"], self.given_["memory_limit"]
+            del self.given_["missing"]
         if case["criterion"] == "callable":
             self.given_["criterion"] = lambda mixture, *data: float(mixture.n_components)
-        if plain and "memory_limit" in self.given_:
-            self.given_["memory_limit"] = None
+        if plain:
+            self.around = {}
         self.model = None
 
     def fit(self) -> Any:
         """Return the table and the best mixture."""
-        found = swiftem.select(*self.arguments(self.kind), **self.weights_of(self.kind), **self.given_)
+        with within(**self.around):
+            found = swiftem.select(*self.arguments(self.kind), **self.weights_of(self.kind), **self.given_)
         rows = [
             {name: value for name, value in row._asdict().items() if name != "seconds"} for row in found.table
         ]

@@ -15,7 +15,7 @@ import pytest
 from combinations.pairs import all_pairs
 from typer.testing import CliRunner
 
-from swiftem import GaussianMixture, Mixture, RegressionMixture, select
+from swiftem import GaussianMixture, Mixture, RegressionMixture, config_context, select
 from swiftem.cli.app import app
 from swiftem.data import open_source, read_table
 
@@ -310,7 +310,8 @@ def fitted(case: dict[str, Any], data: Data, order: list[int], given: Any, weigh
         weights = name_of(case, "w") if case["weights"] else None
         missing = case["missing"] == "ignore"
         source = open_source(data.files, columns, weights, allow_missing=missing)
-        made.set_params(memory_limit=case["limit"].get("memory_limit")).fit(source)
+        with config_context(memory_limit=case["limit"].get("memory_limit")):
+            made.fit(source)
         made.__dict__.pop("feature_names_in_", None)
         return made
     return made.fit(*given, sample_weight=weight)

@@ -30,18 +30,12 @@ SHARED = {
     "batch_size": ({"max_iter": 3, "method": "sem"}, {"max_iter": 3, "method": "sem", "batch_size": 90}),
     "step_size": ({"max_iter": 3, "method": "sem"}, {"max_iter": 3, "method": "sem", "step_size": 0.1}),
     "acceleration": ({"tol": 1e-8}, {"tol": 1e-8, "acceleration": "squarem"}),
-    "checkpoint": ({}, {"checkpoint": "fit"}),
-    "checkpoint_every": ({"checkpoint": "fit"}, {"checkpoint": "fit", "checkpoint_every": 0}),
-    "resume": ({"checkpoint": "fit"}, {"checkpoint": "fit", "resume": True}),
 }
 OF_BOTH = {
     "init_params": ({"max_iter": 1}, {"max_iter": 1, "init_params": "random"}),
     "weights_init": ({"max_iter": 1}, {"max_iter": 1, "weights_init": [0.9, 0.05, 0.05]}),
     "concentration": ({}, {"concentration": 90.0}),
-    "memory_limit": ({}, {"memory_limit": "1MB"}),
-    "scratch": ({}, {"scratch": 3}),
     "device": ({}, {"device": "tpu"}),
-    "device_memory_limit": ({}, {"device_memory_limit": "little"}),
 }
 """Values that are refused show that a parameter is read."""
 NEW = {"init_params": "random_from_data", "max_iter": 2}

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from combinations import topics as net
 from combinations.pairs import all_pairs, installed
+from surroundings import fit_within
 from typer.testing import CliRunner
 
 import swiftem
@@ -112,8 +113,8 @@ def fitted(case, folder, n=60):
     rng = np.random.default_rng(0)
     counts, weight = net.make_counts(case, n, rng), net.make_weight(case, n, rng)
     with net.always_compiled(case["compiled"]):
-        made = swiftem.PLSA(**net.options_of(case, folder))
-        return made.fit(sp.csr_array(counts), sample_weight=weight).components_
+        options = net.options_of(case, folder)
+        return fit_within(swiftem.PLSA, sp.csr_array(counts), sample_weight=weight, **options).components_
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")

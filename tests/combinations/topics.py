@@ -31,6 +31,7 @@ from combinations.pairs import all_pairs, installed
 from faults.call_fuzzer import is_own, problem_of, problem_with_topics
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from surroundings import AROUND, fit_within
 
 import swiftem
 from swiftem.data import CsrDocuments, open_documents
@@ -553,7 +554,7 @@ def run_case(case: Case, n: int, folder: Path, seed: int = 0, *, may_refuse: boo
     given = kind.make(counts, weight, folder)
     with torch_cpu_for_cuda(), always_compiled(case["compiled"]):
         fitted = attempt(
-            lambda: swiftem.PLSA(**options_of(case, folder)).fit(given.X, sample_weight=given.weight)
+            lambda: fit_within(swiftem.PLSA, given.X, sample_weight=given.weight, **options_of(case, folder))
         )
         if fitted.finding:
             return [f"fit {fitted.finding}"]
@@ -580,10 +581,12 @@ def _findings(
         if model.doc_topic_.shape != (len(counts), case["n_components"]):
             yield f"doc_topic_ has shape {model.doc_topic_.shape}"
     plain, kind = sp.csr_array(counts), KINDS[case["kind"]]
-    options = options_of(case, folder) | {"checkpoint": None, "checkpoint_every": None}
+    options = options_of(case, folder)
+    for name in ("checkpoint", "checkpoint_every"):
+        options.pop(name, None)
     single = case["precision"] != "float64"
     if kind.place == "memory":
-        other = attempt(lambda: swiftem.PLSA(**options).fit(plain, sample_weight=weight))
+        other = attempt(lambda: fit_within(swiftem.PLSA, plain, sample_weight=weight, **options))
         if other.value is None:
             yield f"the plain fit {other.refusal or other.finding}"
             return
@@ -591,7 +594,7 @@ def _findings(
         if wrong:
             yield f"the model {wrong}"
     elif kind.place == "file" and case["method"] == "em":
-        same = options | {"memory_limit": None, "scratch": None}
+        same = {name: value for name, value in options.items() if name not in AROUND}
         with always_compiled(True):
             other = attempt(lambda: swiftem.PLSA(**same).fit(plain, sample_weight=weight))
         wrong = differs(model_of(model)[:4], model_of(other.value)[:4], 2e-3 if single else 1e-9)

@@ -11,6 +11,7 @@ from anonymous_memory import peak
 from helpers import assert_same_result
 from sklearn.exceptions import ConvergenceWarning
 from stored_sources import write
+from surroundings import fit_within
 
 import swiftem
 from swiftem import PLSA, GaussianMixture, methods, models
@@ -28,7 +29,8 @@ N, D = 500_000, 16
 FIT = """
 path, method, limit, window = sys.argv[1:]
 source = open_source(path, window=int(window))
-mixture = GaussianMixture(8, method=method, max_iter=3, random_state=0, memory_limit=limit).fit(source)
+swiftem.set_config(memory_limit=limit)
+mixture = GaussianMixture(8, method=method, max_iter=3, random_state=0).fit(source)
 print(mixture.method_)
 """
 LOAD = """
@@ -151,13 +153,13 @@ def test_the_memory_of_topics_by_tokens_goes_to_scratch(tmp_path):
     data = counts(200_000)
     with pytest.warns(ConvergenceWarning):
         whole = PLSA(3, **options).fit(data)
-    with pytest.warns(ConvergenceWarning):
-        limited = PLSA(3, **options, memory_limit="52MB", scratch=tmp_path).fit(data)
+    with pytest.warns(ConvergenceWarning), swiftem.config_context(memory_limit="52MB", scratch=tmp_path):
+        limited = PLSA(3, **options).fit(data)
     np.testing.assert_array_equal(limited.components_, whole.components_)
     with pytest.raises(FileNotFoundError, match=r"^scratch must be a folder"):
-        PLSA(3, **options, memory_limit="52MB", scratch=tmp_path / "none").fit(data)
+        swiftem.set_config(scratch=tmp_path / "none")
     with pytest.raises(MemoryLimitError, match=r"^memory_limit must be at least \d+ MB for fiem on these"):
-        PLSA(3, **options, memory_limit="10MB").fit(data)
+        fit_within(PLSA, data, n_components=3, **options, memory_limit="10MB")
 
 
 @pytest.mark.parametrize("method", ["em", "sem", "sem-vr", "spider"])

@@ -189,9 +189,10 @@ def test_a_killed_fit_resumes_to_the_bit(tmp_path, name, passes, kind):
         parts = ("components_", "doc_topic_", "n_iter_", "log_likelihood_")
     whole = make().fit(data)
     folder = tmp_path / "kept"
-    with pytest.raises(Death):
-        dying(make(checkpoint=folder, checkpoint_every=1), passes).fit(data)
-    resumed = make(checkpoint=folder, resume=True).fit(data)
+    with pytest.raises(Death), swiftem.checkpoint(folder, every=1):
+        dying(make(), passes).fit(data)
+    with swiftem.checkpoint(folder, resume=True):
+        resumed = make().fit(data)
     for part in parts:
         np.testing.assert_array_equal(getattr(resumed, part), getattr(whole, part))
 

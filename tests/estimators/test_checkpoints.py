@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dying_fits import Death
 from mixture_data import METHODS, assert_same_model, blobs, given_start
-from sklearn.base import clone
+from surroundings import fit_within, within
 
 import swiftem
 from swiftem.fit.checkpoint import StartCheckpoint
@@ -21,10 +21,10 @@ def make(**options):
     return swiftem.GaussianMixture(**options)
 
 
-def fit(mixture, X, **options):
+def fit(X, sample_weight=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return mixture.fit(X, **options)
+        return fit_within(make, X, sample_weight=sample_weight, **options)
 
 
 def assert_same_fit(actual, expected):
@@ -40,32 +40,30 @@ def assert_same_fit(actual, expected):
 @pytest.mark.parametrize("n_init", [1, 2])
 def test_a_fit_that_died_goes_on_exactly(tmp_path, deadly, method, n_init):
     X, _ = blobs(4000, components=4)
-    whole = fit(make(method=method, n_init=n_init), X)
+    whole = fit(X, method=method, n_init=n_init)
     kept = {"checkpoint": str(tmp_path), "checkpoint_every": 1, "resume": "auto"}
     deaths = 0
     for looks in (1, 3, 4, 2, 6):
         deadly(looks)
         try:
-            fit(make(method=method, n_init=n_init, **kept), X)
+            fit(X, method=method, n_init=n_init, **kept)
         except Death:
             deaths += 1
     assert deaths >= 2
     deadly(np.inf)
     for _ in range(2):  # the second time there is nothing left to do
-        assert_same_fit(fit(make(method=method, n_init=n_init, **kept), X), whole)
+        assert_same_fit(fit(X, method=method, n_init=n_init, **kept), whole)
 
 
 def test_fits_are_not_done_again(tmp_path, deadly):
     """What is looked at in all processes together is what one process looks at."""
     X, _ = blobs(4000, components=4)
-    whole = fit(make(method="sem-vr"), X)
+    whole = fit(X, method="sem-vr")
     deadly(4)
     with pytest.raises(Death):
-        fit(make(method="sem-vr", checkpoint=tmp_path, checkpoint_every=1), X)
+        fit(X, method="sem-vr", checkpoint=tmp_path, checkpoint_every=1)
     deadly(len(whole.history_) - 4)  # one fewer would not do
-    assert_same_fit(
-        fit(make(method="sem-vr", checkpoint=tmp_path, checkpoint_every=1, resume=True), X), whole
-    )
+    assert_same_fit(fit(X, method="sem-vr", checkpoint=tmp_path, checkpoint_every=1, resume=True), whole)
 
 
 @pytest.mark.parametrize("method", ["em", "fiem"])
@@ -74,10 +72,10 @@ def test_a_fit_without_a_seed_goes_on_with_its_own(tmp_path, deadly, method):
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "method": method, "random_state": None}
     deadly(3)
     with pytest.raises(Death):
-        fit(make(**kept), X)
+        fit(X, **kept)
     deadly(np.inf)
-    first = fit(make(**kept, resume=True), X)
-    again = fit(make(**kept, resume=True, verbose=0), X)
+    first = fit(X, **kept, resume=True)
+    again = fit(X, **kept, resume=True, verbose=0)
     assert_same_fit(again, first)
     assert len(first.history_) > 3
 
@@ -87,17 +85,17 @@ def test_components_that_die_on_the_way(tmp_path, deadly):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(3000, 2)), np.full((200, 2), 50.0), np.full((3, 2), -90.0)])
     options = {"method": "fiem", "n_components": 8, "reg_covar": 0.0, "init_params": "random_from_data"}
-    whole = fit(make(**options), X)
+    whole = fit(X, **options)
     died = 0
     for looks in (1, 2, 3, 4, 5):
         deadly(looks)
         try:
-            fit(make(checkpoint=tmp_path, checkpoint_every=1, resume="auto", **options), X)
+            fit(X, checkpoint=tmp_path, checkpoint_every=1, resume="auto", **options)
         except Death:
             died += 1
     deadly(np.inf)
     assert died
-    assert_same_fit(fit(make(checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), X), whole)
+    assert_same_fit(fit(X, checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), whole)
 
 
 def test_a_second_reseed_after_a_death_draws_what_it_would_have_drawn(tmp_path, deadly):
@@ -105,16 +103,16 @@ def test_a_second_reseed_after_a_death_draws_what_it_would_have_drawn(tmp_path, 
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(2500, 2)), np.repeat(30 * rng.normal(size=(10, 2)), 3, axis=0)])
     options = {"method": "em", "n_components": 12, "reg_covar": 0.0, "init_params": "random_from_data"}
-    whole = fit(make(**options), X)
+    whole = fit(X, **options)
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "resume": "auto"}
     for _ in range(9):  # two passes at a time, in each of which there may be a reseed
         deadly(2)
         with pytest.raises(Death):
-            fit(make(**options, **kept), X)
+            fit(X, **options, **kept)
     deadly(np.inf)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        assert_same_fit(make(**options, **kept).fit(X), whole)
+        assert_same_fit(fit_within(make, X, **options, **kept), whole)
     (sentence,) = [str(one.message) for one in told if one.category is DegenerateComponentWarning]
     assert int(sentence.split(" times in all")[0].split()[-1]) > 2
 
@@ -124,14 +122,14 @@ def test_a_death_one_pass_before_the_end_changes_no_end(tmp_path, deadly, method
     """The gain of the last pass is over the bound before it, which was found before the death."""
     X, _ = blobs(1000, components=4)
     options = {"method": method, "tol": 1e-3, "max_iter": 100}
-    whole = fit(make(**options), X)
+    whole = fit(X, **options)
     assert whole.converged_
     deadly(len(whole.history_) - 1)
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1} | options
     with pytest.raises(Death):
-        fit(make(**kept), X)
+        fit(X, **kept)
     deadly(np.inf)
-    assert_same_fit(fit(make(**kept, resume=True), X), whole)
+    assert_same_fit(fit(X, **kept, resume=True), whole)
 
 
 @pytest.mark.parametrize("method", ["sem-vr", "fiem"])
@@ -141,53 +139,46 @@ def test_a_death_at_an_early_look_makes_the_next_one_no_end(tmp_path, deadly, me
     X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)
     options = {"n_components": 3, "method": method, "tol": 1e-3, "max_iter": 100}
     options |= given_start(X, 3, "full")
-    whole = fit(make(**options), X)
+    whole = fit(X, **options)
     deadly(looks)
     with pytest.raises(Death):
-        fit(make(checkpoint=tmp_path, checkpoint_every=1, **options), X)
+        fit(X, checkpoint=tmp_path, checkpoint_every=1, **options)
     deadly(np.inf)
-    assert_same_fit(fit(make(checkpoint=tmp_path, resume=True, checkpoint_every=1, **options), X), whole)
+    assert_same_fit(fit(X, checkpoint=tmp_path, resume=True, checkpoint_every=1, **options), whole)
 
 
 def test_seconds_go_on(tmp_path, deadly, monkeypatch):
     X, _ = blobs(1000, components=4)
     deadly(3)
     with pytest.raises(Death):
-        fit(make(method="em", checkpoint=tmp_path, checkpoint_every=1), X)
+        fit(X, method="em", checkpoint=tmp_path, checkpoint_every=1)
     place = StartCheckpoint.load
     monkeypatch.setattr(StartCheckpoint, "load", lambda self: place(self) | {"seconds": 1000.0})
     deadly(np.inf)
-    seconds = fit(make(method="em", checkpoint=tmp_path, resume=True), X).history_.seconds
+    seconds = fit(X, method="em", checkpoint=tmp_path, resume=True).history_.seconds
     assert (seconds[:3] < 1000.0).all()
     assert (seconds[3:] > 1000.0).all()
 
 
 REFUSED = {
-    "other data": (lambda X: (make(method="em"), X + 1e-9), "belongs to another run: its data is"),
-    "other weights": (lambda X: (make(method="em"), X, np.arange(1.0, 1001.0)), "its data is"),
-    "another parameter": (
-        lambda X: (make(method="em", tol=0.1), X),
-        "belongs to another run: its tol is 1e-06, that of this run is 0.1.",
-    ),
-    "another seed": (lambda X: (make(method="em", random_state=1), X), "its random_state is 0"),
-    "another seed of NumPy's": (
-        lambda X: (make(method="em", random_state=np.int64(1)), X),
-        "its random_state is 0",
-    ),
-    "without resume": (lambda X: (make(method="em"), X), "use resume=True to resume it"),
+    "other data": ({"X": 1e-9}, "belongs to another run: its data is"),
+    "other weights": ({"sample_weight": np.arange(1.0, 1001.0)}, "its data is"),
+    "another parameter": ({"tol": 0.1}, "belongs to another run: its tol is 1e-06, that of this run is 0.1."),
+    "another seed": ({"random_state": 1}, "its random_state is 0"),
+    "another seed of NumPy's": ({"random_state": np.int64(1)}, "its random_state is 0"),
+    "without resume": ({"resume": False}, "use resume=True to resume it"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_another_fit_is_refused(tmp_path, case):
     X, _ = blobs(1000, components=4)
-    fit(make(method="em", checkpoint=tmp_path), X)
-    attempt, message = case
-    mixture, data, *weights = attempt(X)
-    mixture.set_params(checkpoint=tmp_path, resume=message != REFUSED["without resume"][1])
+    fit(X, method="em", checkpoint=tmp_path)
+    change, message = case
+    change = {"resume": True} | change
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(ValueError, match=message):
-        mixture.fit(data, sample_weight=weights[0] if weights else None)
+        fit(X + change.pop("X", 0.0), method="em", checkpoint=tmp_path, **change)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -195,41 +186,46 @@ def test_another_fit_is_refused(tmp_path, case):
 def test_a_seed_of_any_integer_type_is_compared(tmp_path, first):
     X, _ = blobs(200, components=2)
     kept = {"n_components": 2, "init_params": "random", "checkpoint": tmp_path}
-    one = fit(make(random_state=first, **kept), X)
-    assert_same_fit(fit(make(random_state=1, resume=True, **kept), X), one)
+    one = fit(X, random_state=first, **kept)
+    assert_same_fit(fit(X, random_state=1, resume=True, **kept), one)
     for other in (np.int64(2), 2):
         with pytest.raises(ValueError, match="its random_state is 1, that of this run is"):
-            fit(make(random_state=other, resume=True, **kept), X)
+            fit(X, random_state=other, resume=True, **kept)
 
 
-def test_parameters(tmp_path):
+def test_the_block_of_a_fit(tmp_path):
     X, _ = blobs(100, components=2)
-    mixture = make(n_components=2, checkpoint=tmp_path, checkpoint_every=2)
-    assert clone(mixture).get_params() == mixture.get_params()
-    fit(mixture, X)
-    mixture.save(tmp_path / "model")
-    loaded = swiftem.GaussianMixture.load(tmp_path / "model")
-    assert (loaded.checkpoint, loaded.checkpoint_every, loaded.resume) == (None, None, False)
     for options, message in (
-        ({"checkpoint_every": 2}, "checkpoint_every needs checkpoint"),
-        ({"resume": True}, "resume needs checkpoint"),
-        ({"checkpoint": 3}, "'checkpoint' parameter"),
-        ({"checkpoint": tmp_path, "checkpoint_every": 0}, "'checkpoint_every' parameter"),
-        ({"checkpoint": tmp_path, "resume": "never"}, "'resume' parameter"),
+        ({"folder": 3}, "folder must be a path, got 3"),
+        ({"every": 0}, "every must be at least 1, got 0"),
+        ({"resume": "never"}, "resume must be True, False or 'auto', got 'never'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            make(**options).fit(X)
+        with (
+            pytest.raises((TypeError, ValueError), match=message),
+            swiftem.checkpoint(**{"folder": tmp_path} | options),
+        ):
+            pass
+    with swiftem.checkpoint(tmp_path):
+        make(n_components=2, tol=1.0).fit(X)
+        with pytest.raises(ValueError, match="must have one fit in its block, got another"):
+            make(n_components=2, tol=1.0).fit(X)
+        with pytest.raises(ValueError, match="not be used within another"), swiftem.checkpoint(tmp_path):
+            pass
+    make(n_components=2, tol=1.0).fit(X)
+    with pytest.raises(ValueError, match="one fit in its block, got none"), swiftem.checkpoint(tmp_path):
+        pass
 
 
 def test_partial_fit_writes_no_checkpoint(tmp_path):
     X, _ = blobs(300, components=2)
-    make(n_components=2, checkpoint=tmp_path).partial_fit(X).partial_fit(X)
+    with pytest.raises(ValueError, match="got none"), within(checkpoint=tmp_path):
+        make(n_components=2).partial_fit(X).partial_fit(X)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_finished_fit_has_few_files(tmp_path):
     X, _ = blobs(2000, components=3)
-    fit(make(n_components=3, method="fiem", checkpoint=tmp_path, checkpoint_every=1), X)
+    fit(X, n_components=3, method="fiem", checkpoint=tmp_path, checkpoint_every=1)
     assert sorted(os.listdir(tmp_path)) == ["lock", "start-0", "state"]
     left = set(os.listdir(tmp_path / "start-0")) - {"lock", "state"}
     assert all(name.startswith("memory-0-") for name in left)
@@ -242,11 +238,11 @@ def test_a_method_that_goes_on_after_a_repair(tmp_path, deadly, method):
     X, _ = blobs(200, 2, 2, seed=3)
     start = {"weights_init": [0.5, 0.5], "means_init": [[0.0, 0.0], [1e5, 1e5]]}
     options = {"n_components": 2, "method": method, "precisions_init": [np.eye(2)] * 2, **start}
-    whole = fit(make(**options), X)
+    whole = fit(X, **options)
     assert whole.history_.method.tolist()[:3] == [method, "em", method]
     for looks in (1, 2, 2, 1):
         deadly(looks)
         with pytest.raises(Death):
-            fit(make(checkpoint=tmp_path, checkpoint_every=1, resume="auto", **options), X)
+            fit(X, checkpoint=tmp_path, checkpoint_every=1, resume="auto", **options)
     deadly(np.inf)
-    assert_same_fit(fit(make(checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), X), whole)
+    assert_same_fit(fit(X, checkpoint=tmp_path, checkpoint_every=1, resume=True, **options), whole)

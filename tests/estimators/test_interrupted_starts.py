@@ -149,14 +149,15 @@ def test_a_resumed_fit_is_that_without_an_interrupt(name, tmp_path):
     whole = fit(rows, **options)
     count = count_of_checks(rows, **options)
     for number, at in enumerate(places_in(count, 6)):
-        kept = {"checkpoint": tmp_path / str(number), "checkpoint_every": 1}
-        with pressed(at):
-            mixture = fit_interrupted(rows, **options, **kept)
+        folder = tmp_path / str(number)
+        with pressed(at), swiftem.checkpoint(folder, every=1):
+            mixture = fit_interrupted(rows, **options)
         assert not np.array_equal(mixture.means_, whole.means_)
-        assert not any((tmp_path / str(number)).glob("state-*"))
-        assert not any((tmp_path / str(number)).glob("start-*"))
+        assert not any(folder.glob("state-*"))
+        assert not any(folder.glob("start-*"))
         resume = (True, "auto", False)[number % 3]  # nothing is lost: it may also begin again
-        again = fit(rows, **options, **kept, resume=resume)
+        with swiftem.checkpoint(folder, every=1, resume=resume):
+            again = fit(rows, **options)
         assert_same_model(again, whole)
         np.testing.assert_array_equal(again.history_.objective, whole.history_.objective)
         assert again.history_.moves == whole.history_.moves
@@ -274,12 +275,13 @@ def test_a_second_race_that_ends_early_leaves_the_first_one(monkeypatch):
 def test_other_families_and_stored_rows(tmp_path):
     counts = np.random.default_rng(0).poisson(3.0 * (1 + X[:, :1] ** 2 % 5), size=(len(X), 2))
     np.save(tmp_path / "rows.npy", X)
-    for mixture, rows in (
-        (swiftem.Mixture(4, family="poisson", random_state=0), counts),
-        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy"),
-        (swiftem.GaussianMixture(4, random_state=0, memory_limit="100MB"), tmp_path / "rows.npy"),
+    for mixture, rows, limit in (
+        (swiftem.Mixture(4, family="poisson", random_state=0), counts, None),
+        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", None),
+        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", "100MB"),
     ):
-        with pressed(5), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
+        interrupted = pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes")
+        with pressed(5), interrupted, swiftem.config_context(memory_limit=limit):
             mixture.fit(rows)
         assert np.isfinite(mixture.score(counts if rows is counts else X))
 

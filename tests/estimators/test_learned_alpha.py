@@ -182,11 +182,11 @@ def test_a_killed_fit_resumes(tmp_path):
                 raise Stop
 
     X, _ = drawn(np.full(K, 0.2), n_documents=600)
-    options = {"checkpoint": tmp_path / "fit", "checkpoint_every": 1, "resume": "auto"}
     whole = fit(X, max_iter=20)
-    with pytest.raises(Stop):
-        swiftem.PLSA(K, alpha="learn", random_state=0, max_iter=20, **options).set_callbacks(Kill()).fit(X)
-    again = fit(X, max_iter=20, **options)
+    with pytest.raises(Stop), swiftem.checkpoint(tmp_path / "fit", every=1):
+        swiftem.PLSA(K, alpha="learn", random_state=0, max_iter=20).set_callbacks(Kill()).fit(X)
+    with swiftem.checkpoint(tmp_path / "fit", every=1, resume=True):
+        again = fit(X, max_iter=20)
     np.testing.assert_array_equal(again.alpha_, whole.alpha_)
     np.testing.assert_array_equal(again.components_, whole.components_)
 

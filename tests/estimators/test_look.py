@@ -7,6 +7,7 @@ import pytest
 from dying_fits import Death
 from mixture_data import KINDS, METHODS, STOCHASTIC, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
+from surroundings import within
 
 import swiftem
 from swiftem.core.problem import Problem
@@ -193,11 +194,13 @@ def test_a_look_goes_on_where_it_was_left(method, rows, monkeypatch, tmp_path, d
     for _ in range(len(whole.history_)):
         deadly(1)
         try:
-            weighted_fit(method, WEIGHT, **kept)
+            with within(**kept):
+                weighted_fit(method, WEIGHT)
         except Death:
             continue
     deadly(np.inf)
-    resumed = weighted_fit(method, WEIGHT, **kept)
+    with within(**kept):
+        resumed = weighted_fit(method, WEIGHT)
     assert resumed.history_.passes.tolist() == whole.history_.passes.tolist()
     np.testing.assert_array_equal(resumed.means_, whole.means_)
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
+from surroundings import fit_within
 
 import swiftem
 from swiftem import families
@@ -187,7 +188,7 @@ def test_stored_rows(kind, ending, tmp_path):
         given = _Blocks(H)
     else:
         given, options = H, options | {"memory_limit": "2GB"}
-    found = make(**options).fit(given)
+    found = fit_within(make, given, **options)
     assert found.log_likelihood_ == pytest.approx(expected.log_likelihood_, abs=1e-6)
     np.testing.assert_array_equal(found.predict(given), expected.predict(H))
     np.testing.assert_allclose(found.score_samples(given), expected.score_samples(H), atol=1e-2)
@@ -251,9 +252,9 @@ def test_partial_fit_on_complete_rows_and_rows_with_holes(kind, tmp_path):
 
 def test_checkpoints_and_selection(tmp_path):
     expected = gaussians(method="sem-vr").fit(NORMAL)
-    found = gaussians(method="sem-vr", checkpoint=tmp_path / "run").fit(NORMAL)
+    found = fit_within(gaussians, NORMAL, method="sem-vr", checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(found.means_, expected.means_)
-    again = gaussians(method="sem-vr", checkpoint=tmp_path / "run", resume=True).fit(NORMAL)
+    again = fit_within(gaussians, NORMAL, method="sem-vr", checkpoint=tmp_path / "run", resume=True)
     np.testing.assert_array_equal(again.means_, expected.means_)
     chosen = swiftem.select(HOLES, range(1, 4), family="poisson", random_state=0)
     assert chosen.best.n_components == 2

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from model_mutations import with_header
 from sklearn.base import clone
+from surroundings import fit_within
 
 import swiftem
 from swiftem import Mixture, methods
@@ -115,8 +116,9 @@ def test_rows_in_files(tmp_path):
         assert np.allclose(flat(here.params_), flat(there.params_), rtol=1e-9)
     pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "rows.parquet")
-    limited = Mixture(2, family=FAMILY, method="fiem", random_state=0, memory_limit="200MB")
-    limited.fit(tmp_path / "rows.parquet")
+    limited = Mixture(2, family=FAMILY, method="fiem", random_state=0)
+    with swiftem.config_context(memory_limit="200MB"):
+        limited.fit(tmp_path / "rows.parquet")
     assert np.array_equal(limited.predict(tmp_path / "rows.parquet"), limited.predict(frame))
 
 
@@ -138,12 +140,21 @@ def test_checkpoints_resume_to_the_bit(tmp_path):
             raise Stop
         return real(self, theta, passes)
 
+    kept = {"n_components": 2, "checkpoint": tmp_path / "fit", "checkpoint_every": 1} | options
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Look, "at", at)
         with pytest.raises(Stop):
-            Mixture(2, checkpoint=tmp_path / "fit", checkpoint_every=1, **options).fit(X)
+            fit_within(Mixture, X, **kept)
     with pytest.warns(UserWarning, match="did not converge"):
-        again = Mixture(2, checkpoint=tmp_path / "fit", checkpoint_every=1, resume=True, **options).fit(X)
+        again = fit_within(
+            Mixture,
+            X,
+            n_components=2,
+            checkpoint=tmp_path / "fit",
+            checkpoint_every=1,
+            resume=True,
+            **options,
+        )
     assert np.array_equal(flat(again.params_), flat(whole.params_))
 
 

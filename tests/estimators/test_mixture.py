@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from surroundings import fit_within
 
 import swiftem
 from swiftem import Mixture, methods
@@ -129,8 +130,9 @@ def test_rows_in_files(family, tmp_path):
     here = Mixture(3, family=family, method="em", random_state=0).fit(X)
     there = Mixture(3, family=family, method="em", random_state=0).fit(tmp_path / "rows.npy")
     assert np.allclose(here.params_[NAMES[family]], there.params_[NAMES[family]], rtol=1e-9)
-    limited = Mixture(3, family=family, method="fiem", random_state=0, memory_limit="200MB")
-    limited.fit(tmp_path / "rows.npy")
+    limited = Mixture(3, family=family, method="fiem", random_state=0)
+    with swiftem.config_context(memory_limit="200MB"):
+        limited.fit(tmp_path / "rows.npy")
     assert np.array_equal(limited.predict(tmp_path / "rows.npy"), limited.predict(X))
 
 
@@ -154,12 +156,21 @@ def test_checkpoints_resume_to_the_bit(tmp_path):
             raise Stop
         return real(self, theta, passes)
 
+    kept = {"n_components": 3, "checkpoint": tmp_path / "fit", "checkpoint_every": 1} | options
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Look, "at", at)
         with pytest.raises(Stop):
-            Mixture(3, checkpoint=tmp_path / "fit", checkpoint_every=1, **options).fit(X)
+            fit_within(Mixture, X, **kept)
     with pytest.warns(UserWarning, match="did not converge"):
-        again = Mixture(3, checkpoint=tmp_path / "fit", checkpoint_every=1, resume=True, **options).fit(X)
+        again = fit_within(
+            Mixture,
+            X,
+            n_components=3,
+            checkpoint=tmp_path / "fit",
+            checkpoint_every=1,
+            resume=True,
+            **options,
+        )
     assert np.array_equal(again.params_["rates"], whole.params_["rates"])
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from surroundings import fit_within
 
 import swiftem
 from swiftem import Mixture, methods
@@ -111,8 +112,9 @@ def test_rows_in_files(name, tmp_path):
     here = Mixture(2, family=FAMILIES[name], method="em", random_state=0).fit(X)
     there = Mixture(2, family=FAMILIES[name], method="em", random_state=0).fit(tmp_path / "rows.npy")
     assert np.allclose(flat(here.params_), flat(there.params_), rtol=1e-6, atol=1e-9)
-    limited = Mixture(2, family=FAMILIES[name], method="fiem", random_state=0, memory_limit="200MB")
-    limited.fit(tmp_path / "rows.npy")
+    limited = Mixture(2, family=FAMILIES[name], method="fiem", random_state=0)
+    with swiftem.config_context(memory_limit="200MB"):
+        limited.fit(tmp_path / "rows.npy")
     assert np.array_equal(limited.predict(tmp_path / "rows.npy"), limited.predict(X))
 
 
@@ -138,12 +140,21 @@ def test_checkpoints_resume_to_the_bit(name, method, tmp_path):
             raise Stop
         return real(self, *given)
 
+    kept = {"n_components": 2, "checkpoint": tmp_path / "fit", "checkpoint_every": 1} | options
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_OneFit, "_note", note)
         with pytest.raises(Stop):
-            Mixture(2, checkpoint=tmp_path / "fit", checkpoint_every=1, **options).fit(X)
+            fit_within(Mixture, X, **kept)
     with pytest.warns(UserWarning, match="did not converge"):
-        again = Mixture(2, checkpoint=tmp_path / "fit", checkpoint_every=1, resume=True, **options).fit(X)
+        again = fit_within(
+            Mixture,
+            X,
+            n_components=2,
+            checkpoint=tmp_path / "fit",
+            checkpoint_every=1,
+            resume=True,
+            **options,
+        )
     assert np.array_equal(flat(again.params_), flat(whole.params_))
 
 

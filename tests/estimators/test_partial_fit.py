@@ -209,7 +209,8 @@ def test_a_step_size_of_the_user_follows_rows_that_change(step, fitted):
 def test_a_memory_map_with_a_limit_is_read_block_by_block(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    mixture = swiftem.GaussianMixture(3, random_state=0, memory_limit="2GB").partial_fit(mapped)
+    with swiftem.config_context(memory_limit="2GB"):
+        mixture = swiftem.GaussianMixture(3, random_state=0).partial_fit(mapped)
     file = swiftem.GaussianMixture(3, random_state=0).partial_fit(tmp_path / "rows.npy")
     np.testing.assert_array_equal(mixture.means_, file.means_)
     assert np.isfinite(mixture.fit(mapped).partial_fit(mapped).means_).all()
@@ -219,10 +220,11 @@ def test_a_memory_map_with_a_memory_limit(tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 2))
     np.save(tmp_path / "x.npy", X)
     stored = np.load(tmp_path / "x.npy", mmap_mode="r")
-    plain, mapped = (
-        swiftem.GaussianMixture(2, random_state=0, memory_limit="500MB").partial_fit(rows).partial_fit(rows)
-        for rows in (X, stored)
-    )
+    with swiftem.config_context(memory_limit="500MB"):
+        plain, mapped = (
+            swiftem.GaussianMixture(2, random_state=0).partial_fit(rows).partial_fit(rows)
+            for rows in (X, stored)
+        )
     np.testing.assert_array_equal(mapped.means_, plain.means_)
 
 

@@ -142,10 +142,11 @@ def test_a_fit_that_died_starts_where_it_did(tmp_path, deadly):
     options = {"tol": 1e-9, "max_iter": 20, "method": "em"}
     whole = fit(X, 6, **options)
     deadly(3)
-    with pytest.raises(Death):
-        fit(X, 6, **options, checkpoint=tmp_path, checkpoint_every=1)
+    with pytest.raises(Death), swiftem.checkpoint(tmp_path, every=1):
+        fit(X, 6, **options)
     deadly(np.inf)
-    again = fit(X, 6, **options, checkpoint=tmp_path, resume=True)
+    with swiftem.checkpoint(tmp_path, resume=True):
+        again = fit(X, 6, **options)
     assert_same_model(again, whole)
     assert again.history_.moves == whole.history_.moves
 

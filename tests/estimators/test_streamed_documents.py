@@ -266,7 +266,8 @@ def test_topics_of_documents_go_to_a_scratch_file_where_they_do_not_fit():
     X = CsrDocuments(sp.csr_array(sp.vstack([corpus()] * 300)))
     inside = fit(X, method="em", max_iter=2)
     assert not is_scratch(inside.doc_topic_)
-    outside = fit(X, method="em", max_iter=2, memory_limit=124_500_000)
+    with swiftem.config_context(memory_limit=124_500_000):
+        outside = fit(X, method="em", max_iter=2)
     assert is_scratch(outside.doc_topic_)
     np.testing.assert_array_equal(inside.components_, outside.components_)
     np.testing.assert_array_equal(inside.doc_topic_, outside.doc_topic_)
@@ -298,20 +299,18 @@ def test_a_pass_has_few_pages_of_the_scratch_file_in_memory():
 
 
 def test_a_limit_that_cannot_be_kept_is_refused():
-    with pytest.raises(
-        ValueError, match=r"memory_limit must be at least .* for 3 topics of 40 words, got 10 MB"
-    ):
-        fit(CsrDocuments(corpus()), memory_limit="10MB")
-    with pytest.raises(ValueError, match="memory_limit"):
-        fit(CsrDocuments(corpus()), memory_limit="ten")
+    wrong = r"memory_limit must be at least .* for 3 topics of 40 words, got 10 MB"
+    with swiftem.config_context(memory_limit="10MB"), pytest.raises(ValueError, match=wrong):
+        fit(CsrDocuments(corpus()))
 
 
 FIT = """
-from swiftem import PLSA
+from swiftem import PLSA, set_config
 import swiftem.topics.fit
 import swiftem.topics.compute.passes_kernels, sklearn.feature_extraction.text
 path, method, limit = sys.argv[1:]
-print(PLSA(20, method=method, max_iter=2, random_state=0, memory_limit=limit).fit(path).method_)
+set_config(memory_limit=limit)
+print(PLSA(20, method=method, max_iter=2, random_state=0).fit(path).method_)
 """
 
 

@@ -121,11 +121,11 @@ def test_a_killed_fit_with_a_background_resumes(counts, default, tmp_path):
             if context.task_id == 9:
                 raise Stop
 
-    options = {"checkpoint": tmp_path / "fit", "checkpoint_every": 1, "resume": "auto", "random_state": 0}
-    model = swiftem.PLSA(K, **options).set_callbacks(Kill())
-    with pytest.raises(Stop):
-        model.fit(counts)
-    again = swiftem.PLSA(K, **options).fit(counts)
+    model = swiftem.PLSA(K, random_state=0)
+    with pytest.raises(Stop), swiftem.checkpoint(tmp_path / "fit", every=1):
+        swiftem.PLSA(K, random_state=0).set_callbacks(Kill()).fit(counts)
+    with swiftem.checkpoint(tmp_path / "fit", every=1, resume=True):
+        again = model.fit(counts)
     np.testing.assert_array_equal(again.components_, default.components_)
 
 

@@ -8,6 +8,7 @@ import pytest
 from dying_fits import Death
 from regression_data import counts, lines
 from sklearn.base import clone
+from surroundings import fit_within
 
 import swiftem
 from swiftem import RegressionMixture
@@ -43,15 +44,15 @@ def test_a_fit_that_died_is_resumed_to_the_bit(tmp_path, deadly, family, method,
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1}
     deadly(2)
     with pytest.raises(Death):
-        RegressionMixture(2, **options, **kept).fit(X, y)
+        fit_within(RegressionMixture, X, y, n_components=2, **options, **kept)
     # One look fewer would not do: a fit that begins again would die.
     deadly(len(whole.history_) - 2 if (family, n_init) == ("poisson", 1) else np.inf)
-    again = RegressionMixture(2, **options, **kept, resume=True).fit(X, y)
+    again = fit_within(RegressionMixture, X, y, n_components=2, **options, **kept, resume=True)
     deadly(np.inf)
     assert_same(again, whole)
-    assert_same(RegressionMixture(2, **options, **kept, resume=True).fit(X, y), whole)
+    assert_same(fit_within(RegressionMixture, X, y, n_components=2, **options, **kept, resume=True), whole)
     with pytest.raises(ValueError, match="resume"):
-        RegressionMixture(2, **options, **kept).fit(X, y)
+        fit_within(RegressionMixture, X, y, n_components=2, **options, **kept)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
@@ -60,21 +61,23 @@ def test_a_fit_without_a_seed_is_resumed_with_its_starts(tmp_path, deadly, famil
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "family": family, "tol": 1e-9}
     deadly(2)
     with pytest.raises(Death):
-        RegressionMixture(2, **kept).fit(X, y)
+        fit_within(RegressionMixture, X, y, n_components=2, **kept)
     deadly(np.inf)
-    first = RegressionMixture(2, **kept, resume=True).fit(X, y)
-    assert_same(RegressionMixture(2, **kept, resume=True).fit(X, y), first)
+    first = fit_within(RegressionMixture, X, y, n_components=2, **kept, resume=True)
+    assert_same(fit_within(RegressionMixture, X, y, n_components=2, **kept, resume=True), first)
     with pytest.raises(ValueError, match="belongs to another run"):
-        RegressionMixture(2, **kept, resume=True).fit(X, y[::-1])
+        fit_within(RegressionMixture, X, y[::-1], n_components=2, **kept, resume=True)
 
 
 def test_clones_keep_their_checkpoints_apart(tmp_path):
     X, y = data("gaussian", 300)
     for family in ("gaussian", "poisson"):
-        given = RegressionMixture(2, family=family, random_state=0, checkpoint=tmp_path, resume="auto")
+        given = RegressionMixture(2, family=family, random_state=0)
         values = np.round(np.abs(y)) if family == "poisson" else y
-        for rows in (slice(0, 200), slice(100, 300)):
-            clone(given).fit(X[rows], values[rows])
+        with swiftem.checkpoint(tmp_path, resume="auto"):
+            for rows in (slice(0, 200), slice(100, 300)):
+                clone(given).fit(X[rows], values[rows])
+    assert len(list(tmp_path.glob("clone-*"))) == 4
 
 
 def test_batches_find_the_lines():

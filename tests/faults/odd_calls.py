@@ -64,11 +64,10 @@ MIXTURE: dict[str, list[Any]] = {
     "method": list(NAMES), "batch_size": [1, 5, "auto", 1000],
     "step_size": [1.0, 0.1, "auto", 1e-300, schedules.power(1.0, 0.6), lambda k: 0.5, lambda k: None,
     lambda k: np.nan],
-    "concentration": [1.0, 5.0, 1e99], "memory_limit": ["500MB", 10**9, "1GB"],
+    "concentration": [1.0, 5.0, 1e99],
     "prior": [models.NormalInverseWishart(5.0, 1.0), models.NormalInverseWishart(5.0, [1.0, 2.0], 3.0,
     [1.0, 1.0]),
               models.NormalInverseWishart(1e99, 1e-99), models.NormalInverseWishart(9.0, 1e99)],
-    "scratch": [None, "/tmp"], "checkpoint_every": [None], "resume": [False],
 }  # fmt: skip
 TOPICS: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, 9], "alpha": [0.1, 0.0, 1e99, 1e-300, [0.1, 0.2]], "beta": [0.05, 0.0, 1e99,
@@ -78,7 +77,7 @@ TOPICS: dict[str, list[Any]] = {
     "tokens"],
     "batch_size": [1, 7, "auto", 1000], "step_size": [1.0, 0.1, "auto", schedules.inverse(3, 10),
     lambda k: np.nan],
-    "max_iter": [1, 2, 5], "tol": [1e-4, 0.0, 10.0], "memory_limit": ["500MB"], "scratch": [None, "/tmp"],
+    "max_iter": [1, 2, 5], "tol": [1e-4, 0.0, 10.0],
     "random_state": [0, 1, None], "verbose": [0], "verbose_interval": [1, 10],
 }  # fmt: skip
 

@@ -226,8 +226,9 @@ def test_random_rows_are_drawn_on_the_device(kind):
 
 def test_a_model_moves_between_devices_and_files(tmp_path):
     y = clusters(3000, dtype=np.float32)
-    options = {"random_state": 0, "init_params": "k-means++", "device": ON, "device_memory_limit": "3GB"}
-    fitted = swiftem.GaussianMixture(4, **options).fit(on_device(y))
+    options = {"random_state": 0, "init_params": "k-means++", "device": ON}
+    with swiftem.config_context(device_memory_limit="3GB"):
+        fitted = swiftem.GaussianMixture(4, **options).fit(on_device(y))
     fitted.save(tmp_path / "model.swiftem")
     loaded = swiftem.GaussianMixture.load(tmp_path / "model.swiftem")
     assert loaded.device == "auto"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from gpu_problems import DEVICE, ON, lines_of, torch
+from sklearn.base import clone
 
 import swiftem
 from swiftem.core.checks import MemoryLimitError
@@ -114,23 +115,23 @@ def test_a_fit_within_a_limit(options):
     X = counts(520)
     options = {"n_components": 4, "random_state": 0, "max_iter": 8, "device": ON, **options}
     expected = swiftem.PLSA(**options).fit(X)
-    model = swiftem.PLSA(**options, device_memory_limit=limit(X))
-    fitted = model.fit(X)
+    model = swiftem.PLSA(**options)
+    with swiftem.config_context(device_memory_limit=limit(X)):
+        fitted = model.fit(X)
+        again = clone(model).fit(X)
     np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-6)
     np.testing.assert_allclose(fitted.doc_topic_, expected.doc_topic_, atol=1e-5)
     np.testing.assert_allclose(fitted.transform(X), expected.transform(X), atol=1e-5)
     assert fitted.n_iter_ == expected.n_iter_
-    np.testing.assert_array_equal(model.fit(X).components_, fitted.components_)
+    np.testing.assert_array_equal(again.components_, fitted.components_)
 
 
 def test_a_limit_that_is_too_small():
-    with pytest.raises(
-        MemoryLimitError,
-        match=r"device_memory_limit must be at least .* for 3 topics of 50 words, got 1 MB",
-    ):
-        swiftem.PLSA(3, device=ON, device_memory_limit=1000).fit(counts())
+    wrong = r"device_memory_limit must be at least .* for 3 topics of 50 words, got 1 MB"
+    with pytest.raises(MemoryLimitError, match=wrong), swiftem.config_context(device_memory_limit=1000):
+        swiftem.PLSA(3, device=ON).fit(counts())
     with pytest.raises(ValueError, match="device_memory_limit must be"):
-        swiftem.PLSA(3, device=ON, device_memory_limit="much").fit(counts())
+        swiftem.set_config(device_memory_limit="much")
 
 
 def test_blocks_of_kernels():
@@ -152,8 +153,9 @@ def test_the_limit_on_a_gpu(monkeypatch):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before, most = torch.cuda.memory_allocated(), 180 << 20
-    fitted = swiftem.PLSA(**options, device_memory_limit=most).fit(X)
-    assert torch.cuda.max_memory_allocated() - before < most
-    again = swiftem.PLSA(**options, device_memory_limit=most).fit(X)
+    with swiftem.config_context(device_memory_limit=most):
+        fitted = swiftem.PLSA(**options).fit(X)
+        assert torch.cuda.max_memory_allocated() - before < most
+        again = swiftem.PLSA(**options).fit(X)
     np.testing.assert_array_equal(fitted.components_, again.components_)
     np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-4)

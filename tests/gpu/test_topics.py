@@ -183,7 +183,6 @@ def test_a_fit_resumes_with_the_same_bits(tmp_path, monkeypatch, method):
     options = {"n_components": 4, "method": method, "random_state": 0, "device": ON, "tol": 0.0}
     options["max_iter"] = 12
     whole = swiftem.PLSA(**options).fit(X)
-    options |= {"checkpoint": tmp_path / "fit", "checkpoint_every": 1}
     saved, passes_saved = TopicFit.kept, []
 
     def kept(fit):
@@ -194,9 +193,10 @@ def test_a_fit_resumes_with_the_same_bits(tmp_path, monkeypatch, method):
 
     with monkeypatch.context() as patch:
         patch.setattr(TopicFit, "kept", kept)
-        with pytest.raises(OSError, match="killed"):
+        with pytest.raises(OSError, match="killed"), swiftem.checkpoint(tmp_path / "fit", every=1):
             swiftem.PLSA(**options).fit(X)
-    resumed = swiftem.PLSA(**options, resume=True).fit(X)
+    with swiftem.checkpoint(tmp_path / "fit", every=1, resume=True):
+        resumed = swiftem.PLSA(**options).fit(X)
     np.testing.assert_array_equal(resumed.components_, whole.components_)
     np.testing.assert_array_equal(resumed.doc_topic_, whole.doc_topic_)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.text import Text
 
@@ -32,6 +32,8 @@ from swiftem.cli.table_rows import (
 )
 from swiftem.core.checks import shortened
 from swiftem.core.process import clock
+from swiftem.fit.checkpoint import checkpoint
+from swiftem.fit.config import Config, config_context
 from swiftem.report.numbers import criterion_text, mean_text, passes_text
 
 __all__ = ["FitRequest", "fit"]
@@ -39,14 +41,24 @@ __all__ = ["FitRequest", "fit"]
 NOT_KEPT = "not written, as --out names no file"
 
 
+class CheckpointOptions(TypedDict):
+    """Arguments of :func:`swiftem.checkpoint`."""
+
+    folder: Path
+    every: int | None
+    resume: bool
+
+
 @dataclass(frozen=True)
 class FitRequest:
-    """Arguments of the command: files, columns, parameters of the estimator; ``out`` may be None."""
+    """Arguments of the command: files, columns, parameters of the estimator, limits; ``out`` may be None."""
 
     tables: Sequence[Path]
     out: Path | None
     choice: TableChoice
     parameters: dict[str, Any]
+    limits: Config
+    checkpoint: CheckpointOptions | None = None
     scheduler: str | None = None
 
 
@@ -57,7 +69,8 @@ def fit(request: FitRequest) -> int:
         reading = Text(f"Reading {name_of(request.tables)}")  # a name may have what looks like markup
         with console.status(reading) if console.is_terminal else nullcontext():
             family = request.parameters.get("family")
-            limit = request.parameters.get("memory_limit")
+            limit = request.limits.get("memory_limit")
+            assert not isinstance(limit, int)
             if client is None:
                 by_text = None if request.choice.response is not None else family
                 table = read_rows(request.tables, request.choice, limit, by_text)
@@ -72,7 +85,8 @@ def fit(request: FitRequest) -> int:
         console.print(_task(request, table), soft_wrap=True)
         mixture = _mixture(request, table, verbose=console.is_terminal)
         began = clock()
-        interrupted = _fit(mixture, table)
+        with config_context(**request.limits):
+            interrupted = _fit(mixture, table, request.checkpoint)
         seconds = clock() - began
         if not hasattr(mixture, "weights_"):
             tell("Interrupted before there was a model; nothing was written.")
@@ -119,7 +133,7 @@ def _mixture(request: FitRequest, table: Rows, verbose: bool) -> Any:
     return made(**parameters, verbose=int(verbose))
 
 
-def _fit(mixture: Any, table: Rows) -> bool:
+def _fit(mixture: Any, table: Rows, options: CheckpointOptions | None) -> bool:
     """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -127,7 +141,8 @@ def _fit(mixture: Any, table: Rows) -> bool:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            mixture.fit(*table.data, sample_weight=table.weights)
+            with nullcontext() if options is None else checkpoint(**options):
+                mixture.fit(*table.data, sample_weight=table.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
             interrupted = True
         except OSError as error:
@@ -179,7 +194,7 @@ def _summary(
 ) -> list[str]:
     after = f"after {passes_text(mixture)} of {mixture.method_} in {seconds:.1f} s"
     if measured is None:
-        resume = "" if request.parameters["checkpoint"] is None else "; --resume continues the fit"
+        resume = "" if request.checkpoint is None else "; --resume continues the fit"
         kept = NOT_KEPT if request.out is None else f"the model so far is in {request.out}{resume}"
         return [f"Interrupted {after}: {kept}."]
     if mixture.converged_:

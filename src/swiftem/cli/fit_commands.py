@@ -169,8 +169,9 @@ def fit(
         refuse_options_of_rows(context, family)
     refuse_options_of_gaussians(context, family)
     check_fit(method, acceleration, batch_size, step_size, checkpoint, checkpoint_every, resume)
-    from swiftem.cli.fit import FitRequest
+    from swiftem.cli.fit import CheckpointOptions, FitRequest
     from swiftem.cli.fit import fit as run_fit
+    from swiftem.fit.config import Config
 
     parameters = {
         "n_components": components,
@@ -182,24 +183,26 @@ def fit(
         "batch_size": "auto" if batch_size is None else batch_size,
         "acceleration": None if acceleration is None else acceleration.value,
         "step_size": "auto" if step_size is None else step_size,
-        "memory_limit": memory_limit,
-        "scratch": None if scratch is None else str(scratch),
-        "checkpoint": checkpoint,
-        "checkpoint_every": checkpoint_every,
-        "resume": resume,
         "device": device,
-        "device_memory_limit": device_memory_limit,
         "missing": "ignore" if ignore_missing else "error",
     }
     if response is not None:
-        for name in ("memory_limit", "scratch", "device", "device_memory_limit", "missing"):
+        for name in ("device", "missing"):
             del parameters[name]
         parameters["family"] = family
     elif family == GAUSSIAN:
         parameters |= {"covariance_type": covariance.value, "reg_covar": reg_covar}
     else:
         parameters["family"] = read_family_option(family)
-    raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters, scheduler)))
+    limits: Config = {
+        "memory_limit": memory_limit,
+        "scratch": scratch,
+        "device_memory_limit": device_memory_limit,
+    }
+    options: CheckpointOptions | None = None
+    if checkpoint is not None:
+        options = {"folder": checkpoint, "every": checkpoint_every, "resume": resume}
+    raise typer.Exit(run_fit(FitRequest(tables, out, choice, parameters, limits, options, scheduler)))
 
 
 def select(

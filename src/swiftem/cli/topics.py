@@ -172,20 +172,19 @@ def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> 
     """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from swiftem import PLSA
+    from swiftem import PLSA, config_context
 
     model = PLSA(
         number,
         **request.fit_options(),
         random_state=request.seed,
-        memory_limit=request.memory_limit,
-        scratch=request.scratch,
         verbose=int(console.is_terminal),
     )
     began = clock()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(counts)
+        with config_context(memory_limit=request.memory_limit, scratch=request.scratch):
+            model.fit(counts)
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

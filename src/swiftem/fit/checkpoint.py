@@ -4,27 +4,126 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from swiftem.core.checkpoint import Allocate, Resume, RunCheckpoint, Saved, Store
+from swiftem.core.checks import check_int, shown
 from swiftem.core.describe import describe, digest
 from swiftem.fit.watch import NoStart
 from swiftem.methods import Method
 
-__all__ = ["KEEPING", "CheckpointedClones", "FitCheckpoint", "StartCheckpoint", "kept_apart"]
+__all__ = [
+    "CheckpointedClones",
+    "FitCheckpoint",
+    "Place",
+    "StartCheckpoint",
+    "checkpoint",
+    "kept_apart",
+    "place_of",
+]
 
 E = TypeVar("E")
 
-KEEPING = ("checkpoint", "checkpoint_every", "resume")
-"""Parameters of an estimator that control checkpoints, not the fit."""
-ASIDE = ("verbose", "verbose_interval", "random_state", "memory_limit", "scratch", "device_memory_limit")
+ASIDE = ("verbose", "verbose_interval", "random_state")
 """Parameters that do not change the result, and one that is compared separately."""
+
+
+@dataclass
+class Place:
+    """Where one fit keeps its checkpoints, with its clones and candidates.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder.
+    every : int or None
+        Evaluations of the objective between checkpoints.
+    resume : bool or "auto"
+        Whether to resume.
+    is_open : bool
+        Whether the block of :func:`checkpoint` has not ended.
+    is_used : bool
+        Whether a fit has begun in the block, or a clone was made.
+    """
+
+    folder: Path
+    every: int | None
+    resume: Resume
+    is_open: bool = True
+    is_used: bool = False
+
+
+_place: ContextVar[Place | None] = ContextVar("swiftem_checkpoint", default=None)
+
+
+@contextmanager
+def checkpoint(
+    folder: str | os.PathLike[str], *, every: int | None = None, resume: bool | Literal["auto"] = False
+) -> Iterator[None]:
+    """Keep checkpoints of the one fit in a block: a killed fit resumes, with the same result to the bit.
+
+    Parameters
+    ----------
+    folder : path
+        Folder for the checkpoints. Clones of an estimator, which ``GridSearchCV`` makes, and the candidates
+        of :func:`swiftem.select` each have a subfolder.
+    every : int, optional
+        Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
+        every one, unless that takes too much time.
+    resume : bool or "auto"
+        Whether the fit resumes from the folder. True: the folder must have a fit; False: it must have none;
+        "auto": resume if there is one, else start.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, swiftem, tempfile
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> with tempfile.TemporaryDirectory() as temporary:
+    ...     with swiftem.checkpoint(pathlib.Path(temporary, "fit"), resume="auto"):
+    ...         mixture = swiftem.GaussianMixture(2, random_state=0).fit(X)
+    """
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"folder must be a path, got {shown(folder)}.")
+    if every is not None:
+        check_int("every", every, minimum=1)
+    if not (isinstance(resume, bool | np.bool_) or resume == "auto"):
+        raise ValueError(f"resume must be True, False or 'auto', got {shown(resume)}.")
+    if _place.get() is not None:
+        raise ValueError("checkpoint must not be used within another one: each is for one fit.")
+    place = Place(Path(os.fspath(folder)), every, resume if resume == "auto" else bool(resume))
+    token = _place.set(place)
+    try:
+        yield
+    finally:
+        _place.reset(token)
+        place.is_open = False
+    if not place.is_used:
+        raise ValueError(f"checkpoint must have one fit in its block, got none: {place.folder} has nothing.")
+
+
+def place_of(estimator: object) -> tuple[Place, bool] | None:
+    """Return where a fit that begins now keeps its checkpoints, and whether it needs a subfolder.
+
+    An estimator that was cloned in a block of :func:`checkpoint` keeps its fits apart in the block's folder.
+    """
+    own: Place | None = vars(estimator).get("_checkpoint")
+    if own is not None and own.is_open:
+        return own, True
+    place = _place.get()
+    if place is None:
+        return None
+    if place.is_used:
+        raise ValueError("checkpoint must have one fit in its block, got another: use a block for each fit.")
+    place.is_used = True
+    return place, False
 
 
 class StartCheckpoint(NoStart):
@@ -92,16 +191,19 @@ class CheckpointedClones:
     several at a time: in one folder each would find the fit of another.
     """
 
-    checkpoint: str | os.PathLike[str] | None
-
     def __sklearn_clone__(self) -> Any:
-        return kept_apart(super().__sklearn_clone__())  # type: ignore[misc]
+        return kept_apart(super().__sklearn_clone__(), vars(self).get("_checkpoint"))  # type: ignore[misc]
 
 
-def kept_apart(estimator: E) -> E:
-    """Have the estimator's fits use a folder of their own in that of ``checkpoint``; return the estimator."""
-    if getattr(estimator, "checkpoint", None) is not None:
-        vars(estimator)["_is_clone"] = True
+def kept_apart(estimator: E, place: Place | None = None) -> E:
+    """Give the estimator's fits folders of their own in the current block's; return the estimator.
+
+    ``place`` is the block's folder if the call is in another thread or process.
+    """
+    place = _place.get() or place
+    if place is not None and place.is_open:
+        place.is_used = True
+        vars(estimator)["_checkpoint"] = place
     return estimator
 
 
@@ -118,8 +220,12 @@ class FitCheckpoint:
 
     Parameters
     ----------
-    estimator : estimator
-        The estimator; ``checkpoint`` is the folder; for a clone, a subfolder named by parameters and data.
+    place : tuple of Place and bool
+        The folder, and whether the fit has a subfolder named by parameters and data.
+    name : str
+        Name of the estimator's class.
+    parameters : mapping
+        The estimator's parameters.
     data : Source, Documents or StreamedDocuments
         The training data.
     started_from : nested tuple or None
@@ -131,23 +237,29 @@ class FitCheckpoint:
         Allocates the array that a memory is read into: ``allocate(shape, dtype)``.
     """
 
-    def __init__(self, estimator: Any, data: Data, started_from: Any = None) -> None:
-        self._every: int | None = estimator.checkpoint_every
-        parameters = estimator.get_params(deep=False)
+    def __init__(
+        self,
+        place: tuple[Place, bool],
+        name: str,
+        parameters: Mapping[str, Any],
+        data: Data,
+        started_from: Any = None,
+    ) -> None:
+        to, is_apart = place
+        self._every = to.every
         identity = {
-            "kind": f"fit of {type(estimator).__name__}",
+            "kind": f"fit of {name}",
             "data": data.fingerprint(),
-            **{name: describe(value) for name, value in parameters.items() if name not in KEEPING + ASIDE},
+            **{name: describe(value) for name, value in parameters.items() if name not in ASIDE},
             "start": digest(started_from),
         }
         if isinstance(parameters["random_state"], Integral):
             # A generator has advanced since then: the folder has the draws from it.
             identity["random_state"] = describe(parameters["random_state"])
-        self.folder = Path(os.fspath(estimator.checkpoint))
-        if getattr(estimator, "_is_clone", False):
+        self.folder = to.folder
+        if is_apart:
             self.folder /= f"clone-{digest(json.dumps(identity, sort_keys=True))}"
-        resume: Resume = estimator.resume
-        self._store = Store(self.folder, identity, resume)
+        self._store = Store(self.folder, identity, to.resume)
         self._whose = ""
         self.allocate: Allocate = np.empty
 

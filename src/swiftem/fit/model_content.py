@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.problem import read_memory_limit
 from swiftem.core.schedules import check_step
 from swiftem.fit.history import History, Moment
 
@@ -172,7 +171,6 @@ def check_parameters(estimator: Any) -> None:
     step = estimator.step_size
     if not (step == "auto" or callable(step) or hasattr(step, "resolve")):
         check_step(step)
-    read_memory_limit(estimator.memory_limit)
 
 
 def is_integer(value: Any) -> bool:

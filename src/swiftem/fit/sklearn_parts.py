@@ -5,7 +5,6 @@ A version without these parts gives an error of one sentence.
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
@@ -91,12 +90,7 @@ CONSTRAINTS: dict[str, Any] = {
         HasMethods("resolve"),
     ],
     "acceleration": [None, StrOptions(set(ACCELERATIONS))],
-    "memory_limit": [None, str, AT_LEAST_ONE],
     "device": [str],
-    "device_memory_limit": [None, str, AT_LEAST_ONE],
-    "checkpoint": [None, str, os.PathLike],
-    "checkpoint_every": [None, AT_LEAST_ONE],
-    "resume": ["boolean", StrOptions({"auto"})],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
     "verbose_interval": [AT_LEAST_ONE],

@@ -1,4 +1,4 @@
-"""Progress of a fit: a bar or lines, scikit-learn's callbacks, and whether there are checkpoints."""
+"""Progress of a fit: a bar or lines, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ __all__ = [
     "StartWatch",
     "VerboseLines",
     "Watcher",
-    "keeps_checkpoints",
     "progress_bar",
 ]
 
@@ -237,16 +236,6 @@ class VerboseLines:
 
     def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
         print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
-
-
-def keeps_checkpoints(estimator: Any) -> bool:
-    """Tell whether fits save checkpoints; raise ValueError for their options if there is no folder."""
-    if estimator.checkpoint is None and (
-        estimator.checkpoint_every is not None or estimator.resume is not False
-    ):
-        name = "resume" if estimator.checkpoint_every is None else "checkpoint_every"
-        raise ValueError(f"{name} needs checkpoint, the folder for the checkpoints.")
-    return estimator.checkpoint is not None
 
 
 class NoStart:

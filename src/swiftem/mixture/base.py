@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from math import inf
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +20,7 @@ from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, units_of
+from swiftem.fit.config import get_config
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.sklearn_parts import CONSTRAINTS, Interval, StrOptions
@@ -109,7 +109,6 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
         ],
         "method": [StrOptions(set(METHOD_NAMES)), Method],
         "concentration": [None, Interval(Real, 1.0, None, closed="left")],
-        "scratch": [None, str],
         "missing": [StrOptions({"error", "ignore"})],
     }
 
@@ -125,14 +124,8 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     step_size: Any
     acceleration: str | None
     concentration: float | None
-    memory_limit: int | str | None
-    scratch: str | None
     device: str
-    device_memory_limit: int | str | None
     missing: str
-    checkpoint: str | os.PathLike[str] | None
-    checkpoint_every: int | None
-    resume: bool | Literal["auto"]
 
     weights_: NDArray[Any]
     converged_: bool
@@ -255,7 +248,7 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
             return self._read_stored(X, sample_weight, reset=reset, least=least)
         X = in_numpy(X)
         check_not_lazy("X", X)
-        limited = self.memory_limit is not None
+        limited = get_config()["memory_limit"] is not None
         if is_stored(X) or (limited and isinstance(X, np.memmap)):
             return self._read_stored(X, sample_weight, reset=reset, least=least)
         given: ArraySource | None = None

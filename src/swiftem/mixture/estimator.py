@@ -16,19 +16,20 @@ from sklearn.utils import check_random_state
 from swiftem.core.checks import check_real
 from swiftem.core.compute import Placement
 from swiftem.core.messages import warn
-from swiftem.core.problem import Budget, Problem, check_access, read_memory_limit
+from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule, resolve
 from swiftem.core.types import Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
-from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint
+from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
+from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.persistence import Persistent
 from swiftem.fit.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import allows_missing, blocks_of, is_stored
-from swiftem.fit.watch import StartWatch, Watcher, keeps_checkpoints
+from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import OnlineEM
 from swiftem.mixture.base import Past, Read, rows_of
 from swiftem.mixture.file import mixture_from_file, mixture_to_file
@@ -68,8 +69,9 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         ----------
         X : array-like of shape (n, d), path, list of paths, source, Dask collection, or function of blocks
             The rows; float32 stays float32. Files are read on demand by
-            :func:`swiftem.data.open_source`; so are memory maps if there is a ``memory_limit``. Chunks of a
-            Dask array or data frame are read by the workers of the current client.
+            :func:`swiftem.data.open_source`; so are memory maps if there is a ``memory_limit``
+            (:func:`swiftem.config_context`). Chunks of a Dask array or data frame are read by the workers of
+            the current client.
         y : ignored
             For scikit-learn's conventions.
         sample_weight : array-like, shape (n,), optional
@@ -86,9 +88,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         if getattr(self, "dither", None) is not None:
             read = read._replace(source=dithered_source(read.source))
         kept = None
-        if keeps_checkpoints(self):
+        place = place_of(self)
+        if place is not None:
             warm = self._theta(read.X.shape[1]) if self._goes_on() else None
-            kept = FitCheckpoint(self, read.source, warm)
+            kept = FitCheckpoint(place, type(self).__name__, self.get_params(deep=False), read.source, warm)
         with kept or nullcontext():
             fitting, starts, seeds = self._prepare(read, kept)
             looks = None if fitting.plan.method else self.max_iter
@@ -112,11 +115,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         if model is None:
             model = self._fitted_model() if self._goes_on() else self._model()
         model = self._learnt(model, source)
-        there = read_memory_limit(self.device_memory_limit, "device_memory_limit")
-        budget = Budget(read_memory_limit(self.memory_limit), self.scratch)
+        there, limits = device_memory_limit(), budget()
         size = model.size(read.X.shape[1])
         kernels = read.kernels or kernels_for(rows_of(source), size)
-        starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=budget)
+        starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=limits)
         settings = self._start_settings(problem, read)
         kind = kind_of_start(problem, settings)
         races = kind == "race"
@@ -136,7 +138,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             acceleration="squarem" if after_sample else self.acceleration,
         )
         check_access(plan.for_run, source)
-        reserved = budget.reserve(source, plan.for_run, statistics=size, starts=True)
+        reserved = limits.reserve(source, plan.for_run, statistics=size, starts=True)
         if kept is not None:
             kept.allocate = reserved.make_memory
         if plan.method is not None:
@@ -145,7 +147,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
                 source,
                 bound=starting.bound,
                 placement=Placement.named(read.kernels or "auto", there),
-                budget=budget,
+                budget=limits,
             )
 
         def make() -> tuple[list[Start], list[int]]:
@@ -309,7 +311,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         """
         if getattr(self, "dither", None) is not None:
             raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
-        is_mapped = self.memory_limit is not None and isinstance(X, np.memmap)
+        is_mapped = get_config()["memory_limit"] is not None and isinstance(X, np.memmap)
         if is_stored(X) or is_planned(X) or is_mapped:
             for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
                 if hasattr(self, "weights_") or weights is None or np.any(weights):

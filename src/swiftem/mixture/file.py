@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import in_numpy
 from swiftem.core.schedules import constant, inverse, power, sample_size
-from swiftem.fit.checkpoint import KEEPING
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent, check_parameters
 from swiftem.fit.persistence import plain
@@ -32,7 +31,7 @@ __all__ = [
     "state_to_file",
 ]
 
-LEFT_OUT = (*KEEPING, "device", "device_memory_limit")
+LEFT_OUT = ("device",)
 """Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
 SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}

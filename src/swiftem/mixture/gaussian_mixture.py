@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,26 +111,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         "ignore": they are missing at random; the likelihood is that of the observed cells, and all methods of
         this class take them. With full and tied covariances iem and fiem then remember the statistics of
         each row.
-    memory_limit : int, str or None
-        Memory limit of ``fit``, in bytes or as a text such as "500MB": see :func:`swiftem.run`. Rows given as
-        an array are already in memory and do not count; they are processed like those of a file.
-    scratch : str or None
-        Folder for the memory of iem and fiem if it does not fit into ``memory_limit``; by default the
-        system's folder for temporary files.
     device : str
         Where passes are computed: "cpu", "cuda" or "cuda:1"; "auto" is the GPU if X is an array there, else
         the CPU. float32 rows are fastest on a GPU. See ``docs/gpu.md``.
-    device_memory_limit : int, str or None
-        Memory limit on a GPU, in bytes or as a text such as "4GB": see :func:`swiftem.run`.
-    checkpoint : str or Path, optional
-        Folder for checkpoints of ``fit``: a killed fit resumes from there, and its model is the same, bit by
-        bit, as without the interruption. See ``docs/checkpoints.md``.
-    checkpoint_every : int, optional
-        Evaluations of the objective (passes of em, epochs of other methods) between checkpoints. By default
-        every one, unless that takes too much time.
-    resume : bool or "auto"
-        Whether ``fit`` resumes from the folder. True: the folder must have a fit; False: it must have none;
-        "auto": resume if there is one, else start.
 
     Attributes
     ----------
@@ -198,13 +181,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     concentration: float | None = None
     prior: NormalInverseWishart | None = None
     missing: str = "error"
-    memory_limit: int | str | None = None
-    scratch: str | None = None
     device: str = "auto"
-    device_memory_limit: int | str | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: int | None = None
-    resume: bool | Literal["auto"] = False
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.

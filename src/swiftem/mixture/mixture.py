@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +85,7 @@ class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
         Missing cells (NaN, None, masked, pandas' NA). "ignore": they are missing at random and count for
         nothing; all methods of this class take them. Columns of student-t and von Mises-Fisher must have
         none. "error": they raise ValueError.
-    memory_limit, scratch, device, device_memory_limit, checkpoint, checkpoint_every, resume
+    device
         As in :class:`swiftem.GaussianMixture`.
 
     Attributes
@@ -158,13 +157,7 @@ n_features_in_, feature_names_in_
     acceleration: str | None = None
     concentration: float | None = None
     missing: str = "ignore"
-    memory_limit: int | str | None = None
-    scratch: str | None = None
     device: str = "auto"
-    device_memory_limit: int | str | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: int | None = None
-    resume: bool | Literal["auto"] = False
 
     @classmethod
     def from_parameters(

@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import check_not_lazy, in_numpy, is_tensor
 from swiftem.core.compute import Compute, Evaluation, Placement
-from swiftem.core.problem import Problem, read_memory_limit
+from swiftem.core.problem import Problem
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned, kernels_of, like
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, units_of
+from swiftem.fit.config import device_memory_limit
 from swiftem.fit.validated import (
     allows_missing,
     chunk_by_chunk,
@@ -106,7 +107,7 @@ class MixtureScores(MixtureBase):
             rows = ArraySource(np.full((1, *X.tail), np.nan if has_holes else 0.0), allow_missing=has_holes)
         bound = self._bind(rows)
         kernels = kernels_of(self.device, given) or kernels_for(rows_of(source), bound.size)
-        limit = read_memory_limit(self.device_memory_limit, "device_memory_limit")
+        limit = device_memory_limit()
         problem = Problem(bound.model, source, bound=bound, placement=Placement.named(kernels, limit))
         return source, bound, problem.compute
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import check_simplex
-from swiftem.fit.checkpoint import KEEPING
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.persistence import plain
@@ -42,9 +41,7 @@ def regressions_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArr
     check_is_fitted(estimator)
     given = {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
     header: dict[str, Any] = {
-        "parameters": {
-            name: value for name, value in given.items() if name not in KEEPING and isinstance(value, PLAIN)
-        }
+        "parameters": {name: value for name, value in given.items() if isinstance(value, PLAIN)}
     }
     header |= {name: plain(getattr(estimator, name)) for name in RESULTS | LATER}
     if hasattr(estimator, "feature_names_in_"):
@@ -62,7 +59,7 @@ def regressions_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArr
 
 def regressions_from_file(cls: type[Any], content: ModelContent) -> Any:
     """Return the mixture of a file, or raise an error that says what is wrong with the file."""
-    made = cls(**content.parameters(left_out=KEEPING))
+    made = cls(**content.parameters(left_out=()))
     made._validate_params()
     d = content.integer("n_features_in_", 1)
     for name in ARRAYS:

@@ -23,9 +23,9 @@ from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.messages import warn
 from swiftem.core.process import clock
 from swiftem.core.types import Array
-from swiftem.fit.checkpoint import FitCheckpoint
+from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.history import History, Moment
-from swiftem.fit.watch import NoStart, StartWatch, Watcher, keeps_checkpoints
+from swiftem.fit.watch import NoStart, StartWatch, Watcher
 from swiftem.regression.responses import Observed
 
 __all__ = [
@@ -329,8 +329,10 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
             check_form("start", start, Regressions(one, np.empty((n_components, design.shape[1])), one))
 
     kept = None
-    if keeps_checkpoints(estimator):
-        kept = FitCheckpoint(estimator, read.source, estimator._now() if goes_on else None)
+    place = place_of(estimator)
+    if place is not None:
+        warm, name = estimator._now() if goes_on else None, type(estimator).__name__
+        kept = FitCheckpoint(place, name, estimator.get_params(deep=False), read.source, warm)
     with kept or nullcontext():
         starts = make() if kept is None else kept.starts(make, check)
 

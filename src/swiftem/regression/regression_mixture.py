@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import as_floats, check_simplex, shown
-from swiftem.fit.checkpoint import CheckpointedClones, kept_apart
+from swiftem.fit.checkpoint import CheckpointedClones, Place, kept_apart
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.persistence import Persistent
@@ -56,9 +55,6 @@ OF_MIXTURE = (
     "batch_size",
     "step_size",
     "acceleration",
-    "checkpoint",
-    "checkpoint_every",
-    "resume",
 )
 """Parameters of the regressions that are those of this mixture."""
 
@@ -97,8 +93,6 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
     batch_size, step_size, acceleration
         As in :class:`swiftem.Mixture`, for normal responses.
-    checkpoint, checkpoint_every, resume
-        As in :class:`swiftem.GaussianMixture`.
 
     Attributes
     ----------
@@ -159,9 +153,6 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
     batch_size: int | str = "auto"
     step_size: Any = "auto"
     acceleration: str | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: int | None = None
-    resume: bool | Literal["auto"] = False
 
     @classmethod
     def from_parameters(
@@ -353,7 +344,8 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
             **{name: getattr(self, name) for name in OF_MIXTURE},
             init_params="random_from_data",
         )
-        return kept_apart(mixture) if getattr(self, "_is_clone", False) else mixture
+        place: Place | None = vars(self).get("_checkpoint")
+        return mixture if place is None else kept_apart(mixture, place)
 
     def _take(self, mixture: JointMixture) -> None:
         """Set the attributes from the mixture of rows (x, y)."""

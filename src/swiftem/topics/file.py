@@ -30,7 +30,6 @@ PLAIN = (
     "tol",
     "verbose",
     "verbose_interval",
-    "memory_limit",
 )
 ELSE_AUTO = ("batch_size", "step_size", "init", "n_init")
 """Parameters that may be functions or arrays; those are not saved."""

@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from swiftem.core.checks import MemoryLimitError, check_int, check_not_lazy, check_real, in_numpy, is_tensor
 from swiftem.core.files import in_words, scratch_array
-from swiftem.core.problem import BASE, read_memory_limit
+from swiftem.core.problem import BASE
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
 from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.data.weights import check_weights, extent_of
+from swiftem.fit.config import budget, device_memory_limit
 from swiftem.fit.validated import read_weights, validated
 from swiftem.topics.compute.corpus import PIECES, Documents
 from swiftem.topics.compute.device_documents import DeviceDocuments
@@ -80,10 +81,7 @@ class TopicInput:
         beta: ArrayLike | str
         init: Any
         n_init: int | str
-        memory_limit: int | str | None
-        scratch: Any
         device: str
-        device_memory_limit: int | str | None
         n_features_in_: int
 
     def _documents(
@@ -110,7 +108,7 @@ class TopicInput:
                     f"X must have the {self.n_features_in_} words that the model was fitted with, "
                     f"got {source.n_words}."
                 )
-            documents = StreamedDocuments(source, in_numpy(sample_weight), self.scratch)
+            documents = StreamedDocuments(source, in_numpy(sample_weight), budget().scratch)
             if reset:
                 self.__dict__.pop("feature_names_in_", None)
                 self.n_features_in_ = source.n_words
@@ -132,8 +130,8 @@ class TopicInput:
         kernels = kernels_of(self.device, X)
         if kernels is None:
             return documents_for(counts, weight, self.n_components)
-        limit = read_memory_limit(self.device_memory_limit, "device_memory_limit")
-        return DeviceDocuments(counts, weight, device=kernels.removeprefix(DEVICE_KERNELS), limit=limit)
+        device, limit = kernels.removeprefix(DEVICE_KERNELS), device_memory_limit()
+        return DeviceDocuments(counts, weight, device=device, limit=limit)
 
     def _table_type(self, documents: Documents | StreamedDocuments) -> type:
         """Return what loops over these documents compute in."""
@@ -187,7 +185,7 @@ class TopicInput:
 
     def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
         """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
-        limit = None if self.memory_limit is None else read_memory_limit(self.memory_limit)
+        limit, scratch, _ = budget()
         if isinstance(documents, DeviceDocuments) and plan.by_tokens is not None:
             raise ValueError(
                 "method must be 'auto', 'em', or 'sem' or 'sem-vr' by documents, for "
@@ -222,7 +220,7 @@ class TopicInput:
             )
         copies = 3 if plan.name == "sem-vr" else 2
         if needed + copies * 8 * documents.n * self.n_components > limit:
-            documents.allocate = lambda shape: scratch_array(shape, np.float64, self.scratch)
+            documents.allocate = lambda shape: scratch_array(shape, np.float64, scratch)
 
     def _leaves_one_out(self, name: str) -> bool:
         """Return whether passes leave tokens out, for the planned method; raise ValueError if it cannot."""

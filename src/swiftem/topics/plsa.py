@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +16,10 @@ from swiftem.core.checkpoint import check_form
 from swiftem.core.checks import check_real
 from swiftem.core.files import row_blocks
 from swiftem.core.messages import warn
-from swiftem.core.problem import Budget, read_memory_limit, relative_change
+from swiftem.core.problem import relative_change
 from swiftem.core.types import Array
-from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint
+from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
+from swiftem.fit.config import budget
 from swiftem.fit.history import History
 from swiftem.fit.persistence import Persistent
 from swiftem.fit.sklearn_parts import (
@@ -32,7 +32,7 @@ from swiftem.fit.sklearn_parts import (
     with_callbacks,
 )
 from swiftem.fit.stopping import MOST_PASSES
-from swiftem.fit.watch import NoStart, VerboseLines, Watcher, keeps_checkpoints
+from swiftem.fit.watch import NoStart, VerboseLines, Watcher
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.file import TopicFile
@@ -117,21 +117,9 @@ class PLSA(
         A fit ends when the mean log-likelihood per token gains less than this per pass, twice in a row; with
         momentum (method="auto") a pass counts as two. A stochastic method ends when two epochs gain less,
         or when their gain cannot be distinguished from noise.
-    memory_limit : int, str or None
-        Bytes, or a text such as "500MB": for files, the anonymous memory in addition to that after import
-        stays below it. Topics of documents that do not fit are in a scratch file, mostly not resident; so is
-        the memory of iem and fiem, of counts as well.
-    scratch : path or None
-        Folder for that file; by default that of the system.
     device : str
         What computes em, sem and sem-vr by documents, and :meth:`transform`: "cpu", "cuda", "cuda:1", ..., or
         "auto": the GPU if X is there, else the CPU. See ``docs/gpu.md``.
-    device_memory_limit : int, str or None
-        Limit of the GPU's memory: counts that do not fit are copied there in every pass.
-    checkpoint : str or Path, optional
-        Folder for checkpoints: a killed ``fit`` resumes from there, bit by bit. See ``docs/checkpoints.md``.
-    checkpoint_every, resume
-        As in :class:`swiftem.GaussianMixture`.
     random_state : int, RandomState or None
         For initial topics and batches. Documents start uniform.
     verbose, verbose_interval : int
@@ -186,7 +174,6 @@ class PLSA(
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "sampling": [StrOptions(set(SAMPLING))],
         "max_iter": [AT_LEAST_ONE],
-        "scratch": [None, str, os.PathLike],
     }
 
     n_components: int = 10
@@ -206,13 +193,7 @@ class PLSA(
     acceleration: str | None = None
     max_iter: int = 200
     tol: float = 1e-4
-    memory_limit: int | str | None = None
-    scratch: Any = None
     device: str = "auto"
-    device_memory_limit: int | str | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: int | None = None
-    resume: bool | Literal["auto"] = False
     random_state: Any = None
     verbose: int = 0
     verbose_interval: int = 10
@@ -283,7 +264,7 @@ class PLSA(
             acceleration=self.acceleration,
         )
         # Of documents in blocks only their topics are stored, see _check_memory.
-        limit = None if plan.by_tokens is None else read_memory_limit(self.memory_limit)
+        limits = budget()
         fitting = TopicFitting(
             documents,
             alpha,
@@ -297,7 +278,7 @@ class PLSA(
             decorrelation,
             self._learns_alpha,
             isinstance(self.init, str),
-            Budget(limit, self.scratch),
+            limits if plan.by_tokens is not None else limits._replace(limit=None),
         )
 
         def make() -> tuple[list[Array], int]:
@@ -312,7 +293,9 @@ class PLSA(
             if not found or type(seed_of) is not int:
                 raise ValueError("there is no start, or no seed")
 
-        kept = FitCheckpoint(self, documents) if keeps_checkpoints(self) else None
+        place, kept = place_of(self), None
+        if place is not None:
+            kept = FitCheckpoint(place, type(self).__name__, self.get_params(deep=False), documents)
         if kept is not None and plan.by_tokens is not None:
             size = len(alpha) * (documents.n + documents.n_words)
             kept.allocate = fitting.budget.reserve(
