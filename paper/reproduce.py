@@ -38,7 +38,7 @@ from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
 from swiftem.fit.watch import progress_bar
 from swiftem.kernels.threads import get_threads
-from swiftem.report.numbers import seconds_text
+from swiftem.show.numbers import seconds_text
 
 SECTIONS: dict[str, Callable[[Experiment], Section]] = {
     "gmm-precision": precision_section,

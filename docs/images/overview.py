@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from paper.reports.figures import label_ends, plain_axes
-from swiftem.report.numbers import style_of
+from swiftem.show.numbers import style_of
 
 FILE = Path(__file__).with_name("overview.png")
 M, PASSES = 5, 20

@@ -11,7 +11,7 @@ import pandas as pd
 from paper.reports.figures import Line, line_panel
 from paper.reports.section import Panel, Table
 from swiftem.core.types import Array
-from swiftem.report.numbers import seconds_text
+from swiftem.show.numbers import seconds_text
 
 AXES = {
     "epoch": "epochs (n iterations each; one of EM, a full pass)",

@@ -15,9 +15,9 @@ from paper.reports.numbers import power_of_ten
 from paper.reports.section import Panel, Picture
 from swiftem.core.files import write_atomically
 from swiftem.core.types import Array
-from swiftem.report.drawing import new_axes, new_figure
-from swiftem.report.drawing import plain_axes as linear_axes
-from swiftem.report.numbers import style_of
+from swiftem.show.drawing import new_axes, new_figure
+from swiftem.show.drawing import plain_axes as linear_axes
+from swiftem.show.numbers import style_of
 
 COLUMNS = 3
 """Panels in a row."""

@@ -9,7 +9,7 @@ from paper.reports.curves import Curves, curve_panels, curve_table
 from paper.reports.numbers import short
 from paper.reports.section import Finding, Picture, Section, verdict
 from swiftem.core.types import Array
-from swiftem.report.numbers import counted, style_of
+from swiftem.show.numbers import counted, style_of
 
 REDUCED, PLAIN = ("sem-vr", "fiem"), ("em", "sem", "iem")
 SHOWN = (0, 1, 2, 5, 10, 20, 50, 100)

@@ -12,7 +12,7 @@ from paper.experiments.experiment import Experiment
 from paper.experiments.gmm_scaling import AUTHORS_LOG, SETTINGS
 from paper.reports.growth import MISSING, Growth
 from paper.reports.section import Finding, Picture, Section, Table, verdict
-from swiftem.report.numbers import style_of
+from swiftem.show.numbers import style_of
 
 MEASURES = {
     "stays": "iterations (one of EM counts as n)",

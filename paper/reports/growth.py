@@ -13,7 +13,7 @@ from paper.experiments.gmm_scaling import fit_slope
 from paper.reports.figures import Line, line_panel
 from paper.reports.section import Panel, Table
 from swiftem.core.types import Array
-from swiftem.report.numbers import signed, style_of
+from swiftem.show.numbers import signed, style_of
 
 MISSING = "–"
 """In tables: not all runs reached the precision."""

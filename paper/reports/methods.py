@@ -15,7 +15,7 @@ from paper.reports.figures import Line, line_panel
 from paper.reports.growth import MISSING, Growth
 from paper.reports.numbers import short
 from paper.reports.section import Finding, Picture, Section, Table, verdict
-from swiftem.report.numbers import seconds_text, signed, style_of
+from swiftem.show.numbers import seconds_text, signed, style_of
 
 MEASURES = {
     "passes": "passes (E-step evaluations divided by n)",

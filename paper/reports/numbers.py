@@ -1,4 +1,4 @@
-"""Numbers as text in the report; more are in :mod:`swiftem.report.numbers`."""
+"""Numbers as text in the report; more are in :mod:`swiftem.show.numbers`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from paper.reports.figures import panel_svg
 from paper.reports.growth import MISSING
 from paper.reports.section import OURS, Finding, Panel, Picture, Section, Table
-from swiftem.report.numbers import counted
+from swiftem.show.numbers import counted
 
 VERDICTS = {"agrees": "✓ agrees", "disagrees": "✗ disagrees", "open": "? open"}
 FIGURES = {

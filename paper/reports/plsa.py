@@ -8,7 +8,7 @@ from paper.experiments.experiment import Experiment
 from paper.experiments.plsa import LikelihoodRow
 from paper.reports.curves import Curves, curve_panels, curve_table
 from paper.reports.section import Finding, Picture, Section, Table, verdict
-from swiftem.report.numbers import counted, signed, style_of
+from swiftem.show.numbers import counted, signed, style_of
 
 REDUCED, WITHOUT_STEPS = ("sem-vr", "fiem"), ("em", "iem")
 COMPETING = {"paper": ("em", "sem", "iem"), "recommended": WITHOUT_STEPS}

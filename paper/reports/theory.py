@@ -16,7 +16,7 @@ from paper.reports.figures import label_ends, plain_axes
 from paper.reports.growth import MISSING
 from paper.reports.numbers import short
 from paper.reports.section import Finding, Panel, Picture, Section, Table, verdict
-from swiftem.report.numbers import signed, style_of
+from swiftem.show.numbers import signed, style_of
 
 METHODS = ("iem", "sem-vr", "fiem")
 ONE_OVER_N = (-1.15, -0.85)

@@ -10,7 +10,7 @@ import pytest
 import swiftem
 from swiftem.fit.history import History, Moment
 from swiftem.report.mixture import COLOURS, MOST_POINTS, draw_criterion, draw_history, draw_mixture
-from swiftem.report.numbers import STYLES
+from swiftem.show.numbers import STYLES
 
 pytest.importorskip("matplotlib")
 

@@ -4,7 +4,7 @@ from paper.experiments.gmm_precision import precision_methods
 from paper.experiments.gmm_scaling import SETTINGS
 from swiftem.methods import METHODS
 from swiftem.methods.accelerated import ACCELERATIONS
-from swiftem.report.numbers import OTHER, STYLES, style_of
+from swiftem.show.numbers import OTHER, STYLES, style_of
 
 COMPARED = [*METHODS, *(f"em+{name}" for name in ACCELERATIONS)]
 

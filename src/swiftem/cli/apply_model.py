@@ -22,7 +22,7 @@ from swiftem.core.checks import shortened
 from swiftem.core.process import clock
 from swiftem.data.columns import as_label
 from swiftem.data.tables import read_cells, table_files
-from swiftem.report.numbers import criterion_text, mean_text
+from swiftem.show.numbers import criterion_text, mean_text
 
 __all__ = ["impute", "predict", "score", "update"]
 

@@ -15,7 +15,7 @@ from swiftem.cli.screen import Console
 from swiftem.core.messages import visible
 from swiftem.core.types import Array
 from swiftem.mixture.families import Blocks, Family
-from swiftem.report.numbers import counted
+from swiftem.show.numbers import counted
 
 if TYPE_CHECKING:
     from swiftem.estimators import GaussianMixture

@@ -34,7 +34,7 @@ from swiftem.core.checks import shortened
 from swiftem.core.process import clock
 from swiftem.fit.checkpoint import checkpoint
 from swiftem.fit.config import Config, config_context
-from swiftem.report.numbers import criterion_text, mean_text, passes_text
+from swiftem.show.numbers import criterion_text, mean_text, passes_text
 
 __all__ = ["FitRequest", "fit"]
 

@@ -16,7 +16,7 @@ from swiftem.cli.failures import one_sentence
 from swiftem.cli.model_file import KINDS, MIXTURES, is_regression, names_of, open_model, read_header
 from swiftem.cli.screen import Console
 from swiftem.core.checks import shortened
-from swiftem.report.numbers import mean_text, share_text
+from swiftem.show.numbers import mean_text, share_text
 
 __all__ = ["info"]
 

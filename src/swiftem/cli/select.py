@@ -33,7 +33,7 @@ from swiftem.cli.table_rows import (
 )
 from swiftem.core.files import replacing
 from swiftem.core.process import clock
-from swiftem.report.numbers import criterion_text, mean_text
+from swiftem.show.numbers import criterion_text, mean_text
 
 if TYPE_CHECKING:
     from swiftem.mixture.selection import Selection

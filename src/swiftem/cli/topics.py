@@ -33,9 +33,9 @@ from swiftem.kernels.threads import get_threads
 from swiftem.report.explorer.content import explorer_content
 from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.report.explorer.names import TopicNames, read_names
-from swiftem.report.numbers import mean_text, passes_text, seconds_text, share_text
 from swiftem.report.topic_summary import TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
+from swiftem.show.numbers import mean_text, passes_text, seconds_text, share_text
 
 __all__ = ["TopicsRequest", "apply_topics", "topics"]
 

@@ -16,10 +16,11 @@ from swiftem.core.types import Array
 from swiftem.fit.history import History
 from swiftem.fit.validated import read_weights
 from swiftem.mixture.scores import NUMBERS, criteria
-from swiftem.mixture.tables.profile import Summary, number_text, percent_text
+from swiftem.mixture.tables.profile import Summary, percent_text
 from swiftem.mixture.tables.tabular import chosen_places
 from swiftem.regression.newton_em import Regressions, log_densities, mean_of, normalised
 from swiftem.regression.responses import read_responses, read_rows
+from swiftem.show.numbers import number_text
 
 __all__ = ["RegressionQueries"]
 

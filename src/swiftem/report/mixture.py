@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.core.types import Array
-from swiftem.report.drawing import new_axes, plain_axes
-from swiftem.report.numbers import style_of
+from swiftem.show.drawing import new_axes, plain_axes
+from swiftem.show.numbers import style_of
 
 if TYPE_CHECKING:
     from swiftem.fit.history import Moment

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from swiftem.report.explorer.content import as_json
-from swiftem.report.numbers import share_text, signed
 from swiftem.report.topic_summary import TopicSummary
+from swiftem.show.numbers import share_text, signed
 
 __all__ = ["topics_page"]
 

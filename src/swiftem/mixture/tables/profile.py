@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from swiftem.core.messages import visible
 from swiftem.core.types import Array
 from swiftem.mixture.families import Blocks, Family, Params
+from swiftem.show.numbers import number_text
 
 __all__ = [
     "ColumnOf",
     "Panel",
     "Summary",
     "columns_of",
-    "number_text",
     "panel_of",
     "percent_text",
     "profile_of",
@@ -148,16 +148,6 @@ def _cell(profile: Mapping[str, NDArray[Any]], levels: int, m: int) -> str:
             f"mean {number_text(values['shape'] / values['rate'])}, shape {number_text(values['shape'], 3)}"
         )
     return ", ".join(f"{name.replace('_', ' ')} {number_text(value)}" for name, value in values.items())
-
-
-def number_text(value: float, digits: int = 4) -> str:
-    """Return a number in few digits.
-
-    >>> number_text(57061.3), number_text(0.012345), number_text(-123.456, 2), number_text(1e12)
-    ('57,061', '0.01234', '-123', '1e+12')
-    """
-    is_long = 10.0**digits <= abs(value) < 1e7
-    return f"{value:,.0f}" if is_long else f"{value:.{digits}g}"
 
 
 def percent_text(share: float) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.counts import CorpusCounts
-from swiftem.report.numbers import counted
+from swiftem.show.numbers import counted
 
 __all__ = ["DocumentGroups", "group_documents", "tokens_by_group"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.report.numbers import counted
+from swiftem.show.numbers import counted
 
 __all__ = ["TopicNames", "read_names"]
 

@@ -14,6 +14,7 @@ __all__ = [
     "counted",
     "criterion_text",
     "mean_text",
+    "number_text",
     "passes_text",
     "seconds_text",
     "share_text",
@@ -38,6 +39,18 @@ def counted(number: int, thing: str) -> str:
     ('1 epoch', '5 epochs')
     """
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+def number_text(value: float, digits: int = 4) -> str:
+    """Return a number in few digits.
+
+    >>> number_text(57061.3), number_text(0.012345), number_text(-123.456, 2), number_text(1e12)
+    ('57,061', '0.01234', '-123', '1e+12')
+    >>> number_text(-0.0)
+    '0'
+    """
+    is_long = 10.0**digits <= abs(value) < 1e7
+    return f"{value:z,.0f}" if is_long else f"{value:z.{digits}g}"
 
 
 def share_text(share: float) -> str:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from swiftem.report.numbers import counted, seconds_text, signed
+from swiftem.show.numbers import counted, seconds_text, signed
 
 
 @pytest.mark.parametrize(

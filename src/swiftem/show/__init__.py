@@ -1,0 +1,1 @@
+"""Tables, numbers and axes: how results are shown."""
