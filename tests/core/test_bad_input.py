@@ -158,7 +158,6 @@ METHODS = {
     "step size 1.5": (lambda: methods.FastIncrementalEM(step_size=1.5), "step_size", r"in \(0, 1\]"),
     "step size nan": (lambda: methods.FastIncrementalEM(step_size=NAN), "step_size", r"in \(0, 1\]"),
     "step size text": (lambda: methods.OnlineEM(step_size="a"), "step_size", "number or a function of k"),
-    "step size None": (lambda: methods.OnlineEM(step_size=None), "step_size", "number or a function of k"),
     "schedule leaves (0, 1] above": (
         lambda: mixture(methods.OnlineEM(step_size=lambda k: 0.4 * k)),
         "step_size",

@@ -208,16 +208,19 @@ def test_files_are_on_disk_before_the_state_that_names_them(tmp_path, monkeypatc
 def test_starts_that_changed_places_are_refused(tmp_path):
     X = np.random.default_rng(0).normal(size=(400, 2))
     mixture = swiftem.GaussianMixture(
-        3, method="fiem", n_init=2, init_params="random", random_state=0, max_iter=5,
-        checkpoint=tmp_path / "fit", checkpoint_every=1, resume="auto",
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mixture.fit(X)
+        3, method="fiem", n_init=2, init_params="random", random_state=0, max_iter=5
+    )
+
+    def fit():
+        with swiftem.checkpoint(tmp_path / "fit", every=1, resume="auto"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mixture.fit(X)
+
+    fit()
     for one, other in (("start-0", "aside"), ("start-1", "start-0"), ("aside", "start-1")):
         os.rename(tmp_path / "fit" / one, tmp_path / "fit" / other)
     with pytest.raises(ValueError, match="belongs to another run: its number is"):
-        mixture.fit(X)
+        fit()
 
 
 PATCH = f"{platform.python_version()}9"

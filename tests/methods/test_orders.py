@@ -135,10 +135,13 @@ def test_what_cannot_be_drawn_by_weight(tmp_path):
         ValueError, match="order must be 'iid' or 'shuffled' for data that are read block by bl"
     ):
         swiftem.run(model, tmp_path / "y.npy", methods.OnlineEM(order="weighted"), n_iter=3)
-    mixture = swiftem.GaussianMixture(2, method=methods.OnlineEM(order="weighted"), memory_limit="500MB")
-    with pytest.raises(
-        ValueError,
-        match=r"^order must .* for files and memory maps with memory_limit, .*: use an array in memory\.$",
+    mixture = swiftem.GaussianMixture(2, method=methods.OnlineEM(order="weighted"))
+    with (
+        swiftem.config_context(memory_limit="500MB"),
+        pytest.raises(
+            ValueError,
+            match=r"^order must .* for files and memory maps with memory_limit, .*use an array in memory\.$",
+        ),
     ):
         mixture.fit(np.load(tmp_path / "y.npy", mmap_mode="r"))
     swiftem.run(model, tmp_path / "y.npy", methods.OnlineEM(order="shuffled"), n_iter=3, seed=0)
