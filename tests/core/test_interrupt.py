@@ -206,6 +206,16 @@ def test_a_second_key_raises_at_once():
             ctrl_c()
 
 
+def test_one_key_is_for_nested_contexts():
+    with DeferredInterrupt() as outer:
+        with DeferredInterrupt() as inner:
+            ctrl_c()
+            with pytest.raises(KeyboardInterrupt):
+                inner.check()
+        with pytest.raises(KeyboardInterrupt):
+            outer.check()
+
+
 def test_another_handler_is_left_alone():
     pressed = []
     signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
-from types import FrameType, TracebackType
+from types import FrameType, MethodType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ class DeferredInterrupt:
     """Context in which Ctrl-C raises at the next :meth:`check` instead of anywhere.
 
     Memory and statistics are then never half-written. A second Ctrl-C raises at once. Outside the main
-    thread, or if the program has its own signal handler, nothing is changed.
+    thread, or if the program has its own signal handler, nothing is changed. Within another one, both raise.
 
     >>> with DeferredInterrupt() as interrupt:
     ...     interrupt.check()
@@ -36,12 +36,17 @@ class DeferredInterrupt:
     def __init__(self) -> None:
         self._requested = False
         self._previous: Any = None
+        self._outer: DeferredInterrupt | None = None
 
     def __enter__(self) -> DeferredInterrupt:
         handler = signal.getsignal(signal.SIGINT)
         raises = handler is signal.default_int_handler or isinstance(handler, AfterImports)
-        if raises and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        if raises:
             self._previous = signal.signal(signal.SIGINT, self._handle)
+        elif isinstance(handler, MethodType) and isinstance(handler.__self__, DeferredInterrupt):
+            self._outer = handler.__self__
         return self
 
     def __exit__(
@@ -52,6 +57,8 @@ class DeferredInterrupt:
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._outer is not None:
+            self._outer.check()
         if self._requested:
             raise KeyboardInterrupt
 

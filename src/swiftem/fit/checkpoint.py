@@ -137,6 +137,8 @@ class StartCheckpoint(NoStart):
         Evaluations of the objective between checkpoints; None: each one, unless that takes too much time.
     """
 
+    saves = True
+
     def __init__(self, store: Store, every: int | None) -> None:
         self._store, self._every, self._passes = store, every, 0
         self._saved: Saved | None = None

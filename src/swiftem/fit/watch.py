@@ -241,6 +241,9 @@ class VerboseLines:
 class NoStart:
     """A start without checkpoints; see :class:`swiftem.fit.checkpoint.StartCheckpoint`."""
 
+    saves = False
+    """Whether there are checkpoints."""
+
     def load(self) -> Any:
         """Return the last saved state, or None."""
         return None
