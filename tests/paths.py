@@ -23,6 +23,11 @@ import numpy as np
 
 import swiftem
 from swiftem.cli.app import app
+from swiftem.core.algorithm import Task
+from swiftem.core.draws import read_seed
+from swiftem.core.loop import DeferredInterrupt, first_pass
+from swiftem.core.problem import Problem
+from swiftem.core.schedules import resolve
 
 PACKAGE = str(Path(swiftem.__file__).parent)
 Walk = Callable[[Path], object]
@@ -76,6 +81,21 @@ def run_fiem(folder: Path) -> Walk:
     return lambda _: swiftem.run(model, y, swiftem.methods.FastIncrementalEM(), n_iter=1000, seed=0)
 
 
+def iteration(folder: Path) -> Walk:
+    """A stretch of iterations of fiem, as swiftem.run does them between two records."""
+    source = swiftem.data.ArraySource(rows())
+    method = swiftem.methods.FastIncrementalEM()
+    problem = Problem(swiftem.models.GaussianMixtureModel(3), source)
+    gamma = resolve(method.step_size, source.n, method.batch_size)
+    draws = problem.draws(method, read_seed(0), 10_000, 0, None)
+    task = Task(problem.bound, method, source, gamma, draws, problem.compute, DeferredInterrupt())
+    loop, now = (
+        problem.compute.loop(task),
+        first_pass(task, problem.bound.initial_theta(np.random.default_rng(0)), None),
+    )
+    return lambda _: loop.advance(now, now.k + 1000)
+
+
 def topics(folder: Path) -> Walk:
     """``swiftem topics`` of a folder of text files."""
     rng = np.random.default_rng(0)
@@ -114,6 +134,7 @@ def predict(folder: Path) -> Walk:
 PATHS = {
     "predict": predict,
     "run": run_fiem,
+    "iteration": iteration,
     "fit": array_fit,
     "resume": resume,
     "topics": topics,

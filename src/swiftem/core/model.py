@@ -20,6 +20,8 @@ class Model(ABC):
 
     missing: str = "error"
     """What to do with rows that have missing cells: "error", or "ignore" these cells."""
+    in_counts: bool = False
+    """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
 
     @abstractmethod
     def bind(self, source: Source) -> BoundModel:

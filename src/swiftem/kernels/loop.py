@@ -37,15 +37,12 @@ class CompiledLoop(ABC):
     is_divided : bool
         Whether samples are drawn in proportion to weights: a mean over the batch leaves these out, and its
         ``scale`` is 1.
-    undone : int
-        Iterations that the last call of :meth:`iterate` did not do.
     """
 
     SECONDS = 0.1
     """Duration of a stretch, so that Ctrl-C works."""
     FIRST, MOST = 256, 1 << 20
     """Iterations of the first stretch, and of any."""
-    undone = 0
 
     def __init__(self, task: Task, update: Update, samples: Samples | None = None) -> None:
         self.task, self.update, source = task, update, task.source
@@ -137,7 +134,6 @@ class CompiledLoop(ABC):
         drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
         self.samples.remember(drawn, memory)
-        stop -= self.undone
         self._is_begun, self._anchor_is_m_step = True, now.is_m_step or moved > 0
         accepted = stop - now.k - rejected
         self._accepted += accepted

@@ -119,18 +119,35 @@ def _vector_pointer(context, builder, signature, arguments, kind):
     return builder.bitcast(pointer, context.get_value_type(kind).as_pointer())
 
 
-def _without_owner(context, builder, kind, value):
-    """Return a value of type ``kind`` in which arrays refer to no owner of their memory."""
+class Borrowed(types.Array):
+    """Numba's type of an array whose references are not counted, nor those to its views."""
+
+    def copy(self, dtype=None, ndim=None, layout=None, readonly=None):
+        """Return the type of a view."""
+        return _borrowed_type(super().copy(dtype, ndim, layout, readonly))
+
+    def unify(self, context, other):
+        """Return the type that has the values of both, or None."""
+        kind = super().unify(context, other)
+        return None if kind is None else _borrowed_type(kind)
+
+
+@register_model(Borrowed)
+class _BorrowedModel(models.ArrayModel):
+    def traverse(self, builder):
+        return []  # nothing whose references are counted
+
+    def inner_models(self):
+        return []
+
+
+def _borrowed_type(kind):
     if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
+        return Borrowed(kind.dtype, kind.ndim, kind.layout, not kind.mutable, aligned=kind.aligned)
     if isinstance(kind, types.BaseTuple):
-        for place, part in enumerate(tuple(kind)):  # type: ignore[var-annotated, arg-type]
-            entry = _without_owner(context, builder, part, builder.extract_value(value, place))
-            value = builder.insert_value(value, entry, place)
-    return value
+        parts = map(_borrowed_type, kind)  # type: ignore[call-overload]
+        return types.BaseTuple.from_types(tuple(parts), getattr(kind, "instance_class", None))
+    return kind
 
 
 @intrinsic
@@ -140,11 +157,7 @@ def borrowed(context, values):
     Numba counts references to every array of a tuple at every call of a helper, which costs microseconds per
     iteration. Only for arguments of a kernel, which its caller keeps alive, and not for results.
     """
-
-    def emit(context, builder, signature, arguments):
-        return _without_owner(context, builder, values, arguments[0])
-
-    return values(values), emit
+    return _borrowed_type(values)(values), lambda context, builder, signature, arguments: arguments[0]
 
 
 def _view(values, ndim, integers, place):

@@ -150,7 +150,7 @@ class GaussianMixtureModel(Model):
             object.__setattr__(self, "known_weights", tuple(known.tolist()))
 
     @property
-    def in_counts(self) -> bool:
+    def in_counts(self) -> bool:  # type: ignore[override]
         """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
         return self.prior is not None or self.concentration is not None
 

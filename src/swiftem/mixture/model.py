@@ -127,7 +127,7 @@ class MixtureModel(Model):
         return self.family
 
     @property
-    def in_counts(self) -> bool:
+    def in_counts(self) -> bool:  # type: ignore[override]
         """Whether there is a prior in counts: its weight in the objective depends on the total weight."""
         return self.smoothing > 0.0 or self.concentration is not None
 

@@ -240,7 +240,7 @@ def check_constant_weights(case: Case, seed: int) -> None:
     data, source = case.data, case.source
     if isinstance(data, Source):
         return  # it has its own weights
-    if getattr(case.model, "in_counts", False):
+    if case.model.in_counts:
         doubled = case.run(EM(), n_iter=5, sample_weight=np.full(source.n, 2.0))
         twice = case.run(EM(), n_iter=5, data=np.concatenate([np.asarray(data)] * 2))
         assert_same_path(doubled, twice, 1e-8, "weights of two must be equivalent to every row twice")

@@ -163,73 +163,77 @@ def gram(lower: Array, precision: Array) -> None:
 
 
 @helper
-def _scatter(m: int, s1: Array, s3: Array, hyper: Hyper) -> bool:
-    """Write the covariance of component m, upper triangle, into its matrix, and factor it.
+def _scatter(s1: Array, s3: Array, hyper: Hyper) -> bool:
+    """Write the covariances, upper triangles, into their matrices, and factor them; False if that fails.
 
-    If components share one covariance, it is that of component 0.
+    All matrices in one call: arguments with many arrays take longer to pass than one of them to compute.
     """
-    n_components, d = hyper.means.shape
-    matrix, floor, count = hyper.matrices[m], hyper.variances[0], 0.0
-    first, last = (m, m + 1) if hyper.code == FULL else (0, n_components)
-    for one in range(first, last):
-        count += s1[one]
-    products = s3[m * d * (d + 1) // 2 :]
-    prior, mean, inverse = hyper.prior, hyper.means[first], 1.0 / (count + hyper.prior.degrees)
-    kappa, prior_weight = prior.mean_precision, (last - first) * prior.mean_precision
-    k = 0
-    for j in range(d):
-        from_prior, from_mean = prior_weight * prior.mean[j], (s1[first] + kappa) * mean[j]
-        for i in range(j + 1):
-            value = products[k] + prior.scale[j, i] + from_prior * prior.mean[i] - from_mean * mean[i]
-            matrix[i, j] = value * inverse
-            k += 1
-    for one in range(first + 1, last):
-        weight, mean = (s1[one] + kappa) * inverse, hyper.means[one]
+    (n_components, d), prior, floor = hyper.means.shape, hyper.prior, hyper.variances[0]
+    kappa = prior.mean_precision
+    for m in range(len(hyper.matrices)):
+        matrix, count = hyper.matrices[m], 0.0
+        first, last = (m, m + 1) if hyper.code == FULL else (0, n_components)
+        for one in range(first, last):
+            count += s1[one]
+        products, mean, inverse = (
+            s3[m * d * (d + 1) // 2 :],
+            hyper.means[first],
+            1.0 / (count + prior.degrees),
+        )
+        prior_weight, k = (last - first) * kappa, 0
+        for j in range(d):
+            from_prior, from_mean = prior_weight * prior.mean[j], (s1[first] + kappa) * mean[j]
+            for i in range(j + 1):
+                value = products[k] + prior.scale[j, i] + from_prior * prior.mean[i] - from_mean * mean[i]
+                matrix[i, j] = value * inverse
+                k += 1
+        for one in range(first + 1, last):
+            weight, mean = (s1[one] + kappa) * inverse, hyper.means[one]
+            for i in range(d):
+                factor, line, rest = weight * mean[i], piece(matrix, i, i, d), piece(hyper.means, one, i, d)
+                for c in range(len(line)):
+                    line[c] -= factor * rest[c]
         for i in range(d):
-            factor, line, rest = weight * mean[i], piece(matrix, i, i, d), piece(hyper.means, one, i, d)
-            for c in range(len(line)):
-                line[c] -= factor * rest[c]
-    for i in range(d):
-        floor[i] = (1 + 4 * i) * ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
-        matrix[i, i] += hyper.reg_covar
-    is_definite: bool = cholesky(matrix, floor)
-    return is_definite
+            floor[i] = (1 + 4 * i) * ROUNDING * abs(products[i * (i + 1) // 2 + i]) * inverse
+            matrix[i, i] += hyper.reg_covar
+        if not cholesky(matrix, floor):
+            return False
+    return True
 
 
 @helper
-def _write_matrix(m: int, hyper: Hyper, theta: Coefficients) -> None:
-    """Write the coefficients from the factor of component m."""
-    n_components, d = hyper.means.shape
-    whiten, precision = theta.whiten[m], hyper.precision
-    invert(hyper.matrices[m], whiten)
-    gram(whiten, precision)
-    first, last = (m, m + 1) if hyper.code == FULL else (0, n_components)
-    if hyper.code == FULL:
-        k = d
-        for i in range(d):
-            for j in range(i):
-                theta.phi[k, m] = -precision[j, i]
+def _write_matrices(hyper: Hyper, theta: Coefficients) -> None:
+    """Write the coefficients from the factors of the covariances."""
+    (n_components, d), linear, precision = hyper.means.shape, hyper.variances[0], hyper.precision
+    for m in range(len(hyper.matrices)):
+        whiten, log_det = theta.whiten[m], 0.0
+        invert(hyper.matrices[m], whiten)
+        gram(whiten, precision)
+        first, last = (m, m + 1) if hyper.code == FULL else (0, n_components)
+        if hyper.code == FULL:
+            k = d
+            for i in range(d):
+                for j in range(i):
+                    theta.phi[k, m] = -precision[j, i]
+                    k += 1
+                theta.phi[k, m] = -0.5 * precision[i, i]
                 k += 1
-            theta.phi[k, m] = -0.5 * precision[i, i]
-            k += 1
-    log_det = 0.0
-    for i in range(d):
-        log_det += math.log(whiten[i, i])
-    for one in range(first, last):
-        mean, linear = hyper.means[one], hyper.variances[0]
-        square = 0.0
-        fill(linear, 0.0)
         for i in range(d):
-            value, row = 0.0, piece(whiten, i, 0, i + 1)
-            for j in range(len(row)):
-                value += row[j] * mean[j]
-            square += value * value
-            for j in range(len(row)):
-                linear[j] += value * row[j]  # Pμ = U (Uᵀμ)
-        for i in range(d):
-            theta.phi[i, one] = linear[i]
-        theta.constant[one] = log_det - 0.5 * square
-        theta.plain[one] = log_det
+            log_det += math.log(whiten[i, i])
+        for one in range(first, last):
+            mean, square = hyper.means[one], 0.0
+            fill(linear, 0.0)
+            for i in range(d):
+                value, row = 0.0, piece(whiten, i, 0, i + 1)
+                for j in range(len(row)):
+                    value += row[j] * mean[j]
+                square += value * value
+                for j in range(len(row)):
+                    linear[j] += value * row[j]  # Pμ = U (Uᵀμ)
+            for i in range(d):
+                theta.phi[i, one] = linear[i]
+            theta.constant[one] = log_det - 0.5 * square
+            theta.plain[one] = log_det
 
 
 @inlined
@@ -340,11 +344,9 @@ def m_step(s: Array, hyper: Hyper, theta: Coefficients) -> bool:
                 return False
             for c in range(d):
                 hyper.means[m, c] = (s2[m, c] + kappa * hyper.prior.mean[c]) / (s1[m] + kappa)
-        for m in range(len(hyper.matrices)):
-            if not _scatter(m, s1, s[n_components * (1 + d) :], hyper):
-                return False
-        for m in range(len(hyper.matrices)):
-            _write_matrix(m, hyper, theta)
+        if not _scatter(s1, s[n_components * (1 + d) :], hyper):
+            return False
+        _write_matrices(hyper, theta)
     else:
         squares, width = s[n_components * (1 + d) :], 1 if hyper.code == SPHERICAL else d
         for m in range(n_components):

@@ -60,7 +60,7 @@ def mixture_loop(task: Task) -> Loop:
 
     These have one thread of BLAS: for batches, more threads cost more than they gain.
     """
-    update, model, y = declared(task.method), task.model, getattr(task.source, "y", None)
+    update, model, y = declared(task.method), task.model, task.source.rows_in_memory
     if update is None or not isinstance(model, BoundGaussians):
         return Algorithm1(task, one_thread_blas)
     if not model.kind.is_estimated and task.method.batch_size == 1:

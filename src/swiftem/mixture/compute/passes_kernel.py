@@ -23,7 +23,7 @@ import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.kernels.compile import REORDERED, helper, inlined, kernel
-from swiftem.kernels.vector import LINE, fma, load, matrix, plus, spread, store, times, vector
+from swiftem.kernels.vector import LINE, borrowed, fma, load, matrix, plus, spread, store, times, vector
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import raise_powers
 from swiftem.mixture.compute.loops import (
@@ -463,8 +463,8 @@ def _add_coded(y: Array, codes: Index, first: int, rows: Array, work: Work, tabl
     _scatter(rows, codes, first, table)
 
 
-@kernel
-def blocks(
+@helper
+def _blocks(
     data: Samples,
     theta: Coefficients | None,
     coded: tuple[Index, CodeCoefficients] | None,
@@ -472,10 +472,6 @@ def blocks(
     work: Work,
     out: Outputs,
 ) -> None:
-    """E-step of samples unless rows are ``given`` (n, M); then statistics, if wanted.
-
-    Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``.
-    """
     d, n_components, weight = len(data.centre), len(work.sums1), data.weight
     double, single = data.y
     n, block = len(double) + len(single), len(work.largest)
@@ -530,3 +526,19 @@ def blocks(
                 add(vector(work.sums3), vector(out.further))
         add(work.sums1, out.weights)
         add(vector(work.sums2), vector(out.features))
+
+
+@kernel
+def blocks(
+    data: Samples,
+    theta: Coefficients | None,
+    coded: tuple[Index, CodeCoefficients] | None,
+    given: Array,
+    work: Work,
+    out: Outputs,
+) -> None:
+    """E-step of samples unless rows are ``given`` (n, M); then statistics, if wanted.
+
+    Samples with codes have ``coded``, their codes (k, n) and φ, instead of ``theta``.
+    """
+    _blocks(borrowed(data), borrowed(theta), borrowed(coded), borrowed(given), borrowed(work), borrowed(out))

@@ -305,7 +305,7 @@ class DocumentsLoop:
     def restore(self, snapshot: object, now: Current) -> None:
         """Restore a snapshot of this loop, if it belongs to ``now``."""
         self.compute.restore(snapshot)
-        running, held = self._fresh(now), getattr(snapshot, "running", None)
+        running, held = self._fresh(now), snapshot.running if isinstance(snapshot, DocumentSnapshot) else None
         fresh = running.snapshot()
         if held is not None and [np.shape(part) for part in held] == [np.shape(part) for part in fresh]:
             running.restore(held)

@@ -256,10 +256,10 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
                 look_up(place, order, (t + 1) * b, tables, prior, scale, correction, work)
             else:
                 write_out(tables, scale, correction, before)
-        low = np.inf
+        is_positive = True
         for k in range(n_topics):
-            low = min(low, work[-1, k])
-        if low + prior[2] > 0.0:
+            is_positive &= work[-1, k] + prior[2] > 0.0
+        if is_positive:
             for k in range(n_topics):
                 totals[0, k] = work[-1, k]
                 norm[k] = 1.0 / (work[-1, k] + prior[2])
