@@ -7,5 +7,5 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = ["InterruptedWarning"]
 
 
-class InterruptedWarning(ConvergenceWarning):
+class InterruptedWarning(ConvergenceWarning):  # type: ignore[misc]
     """Ctrl-C ended a fit; the estimator has what there was."""
