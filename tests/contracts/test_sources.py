@@ -18,7 +18,7 @@ from swiftem.data import (
     open_units,
 )
 from swiftem.data.tensor import TensorSource
-from swiftem.mixture.starts.noise import NoisySource
+from swiftem.mixture.starts.column_units import NoisySource
 from swiftem.testing import check_source
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments

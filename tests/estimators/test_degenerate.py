@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.estimators import DegenerateComponentWarning, SpuriousComponentWarning
-from swiftem.mixture.starts.components import GaussianStarts
+from swiftem.mixture.starts.family_starts import GaussianStarts
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(200, 2, 2, seed=3)

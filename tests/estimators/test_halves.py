@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from swiftem.mixture.starts.halves import Seen, halves_of, losses_of_merges
+from swiftem.mixture.starts.split import Gaussians
 
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.mixture.starts import halves as halving
-from swiftem.mixture.starts.halves import Seen, halves_of, losses_of_merges
-from swiftem.mixture.starts.kinds import gaussians
-from swiftem.mixture.starts.moves import merged, moved, proposals
-from swiftem.mixture.starts.split import Gaussians
-from swiftem.mixture.starts.spurious import on_few_values
+from swiftem.mixture.starts.candidate_starts import gaussians
+from swiftem.mixture.starts.collapsed_components import on_few_values
+from swiftem.mixture.starts.split_and_merge import merged, moved, proposals
 from swiftem.models import GaussianMixtureModel
 
 KINDS = "full", "diag", "spherical"

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mixture_data import blobs
+from swiftem.mixture.starts.sample import plan_race
 
 import swiftem
 from benchmarks.optima_data import generated
@@ -13,7 +14,6 @@ from swiftem.data import ArraySource
 from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.mixture.starts import race as racing
 from swiftem.mixture.starts.race import race
-from swiftem.mixture.starts.sample import plan_race
 from swiftem.models import GaussianMixtureModel
 
 

@@ -12,8 +12,8 @@ from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.mixture.gaussian_queries import covariances_of
 from swiftem.mixture.starts import initial
-from swiftem.mixture.starts.initial import make_start
-from swiftem.mixture.starts.start import StartSettings
+from swiftem.mixture.starts.named_starts import make_start
+from swiftem.mixture.starts.settings import StartSettings
 from swiftem.models import GaussianMixtureModel
 
 X, LABELS = blobs(300, 2, 3, seed=5)

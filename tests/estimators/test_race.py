@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from dying_fits import Death
 from mixture_data import KINDS, assert_same_model, blobs
+from swiftem.mixture.starts.sample import draw_sample, units
 
 import swiftem
 from swiftem.core.problem import Problem
@@ -14,12 +15,11 @@ from swiftem.data import ArraySource
 from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.mixture.starts import race as racing
 from swiftem.mixture.starts import sample as sampling
-from swiftem.mixture.starts.accelerated import accelerated
-from swiftem.mixture.starts.kinds import KINDS as STARTS
-from swiftem.mixture.starts.kinds import gaussians, kinds_for, start
-from swiftem.mixture.starts.moves import merge_costs, merged, moved, proposals
+from swiftem.mixture.starts.candidate_starts import KINDS as STARTS
+from swiftem.mixture.starts.candidate_starts import gaussians, kinds_for, start
+from swiftem.mixture.starts.em_of_candidates import accelerated
 from swiftem.mixture.starts.race import race
-from swiftem.mixture.starts.sample import draw_sample, units
+from swiftem.mixture.starts.split_and_merge import merge_costs, merged, moved, proposals
 from swiftem.models import GaussianMixtureModel, MixtureModel
 
 CENTRES = np.concatenate([np.stack(np.divmod(np.arange(9), 3), axis=1) * scale for scale in (1.0, 60.0)])

@@ -8,13 +8,13 @@ from mixture_data import METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-import swiftem.mixture.starts.accelerated as module
+import swiftem.mixture.starts.em_of_candidates as module
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.fit.stopping import MULTIPLE, Leaps, Remaining
 from swiftem.methods import Squarem
 from swiftem.mixture.starts import few
-from swiftem.mixture.starts.accelerated import accelerated
+from swiftem.mixture.starts.em_of_candidates import accelerated
 from swiftem.models import GaussianMixtureModel
 
 X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from swiftem.mixture.starts.split import double_component, split_component
 
 import swiftem
-from swiftem.mixture.starts.split import double_component, split_component
 
 KINDS = ("full", "tied", "diag", "spherical")
 

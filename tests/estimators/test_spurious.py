@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from mixture_data import blobs
+from swiftem.mixture.starts.sample import units
 
 import swiftem
-from swiftem.mixture.starts.noise import NoisySource, with_noise
-from swiftem.mixture.starts.sample import units
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
+from swiftem.mixture.starts.column_units import NoisySource, with_noise
 from swiftem.testing import check_source
 
 

@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 import pytest
 from mixture_data import assert_same_model, blobs
+from swiftem.mixture.starts.sample import is_scarce
+from swiftem.mixture.starts.together import Together
 
 import swiftem
 from swiftem.core.compute import Placement
@@ -14,13 +16,11 @@ from swiftem.data import ArraySource
 from swiftem.fit.stopping import MULTIPLE, Remaining
 from swiftem.methods import Squarem
 from swiftem.mixture.starts import few, find, halves, kinds, split
-from swiftem.mixture.starts.accelerated import accelerated
-from swiftem.mixture.starts.find import kind_of_start
-from swiftem.mixture.starts.kinds import KINDS, start
-from swiftem.mixture.starts.sample import is_scarce
-from swiftem.mixture.starts.spurious import at_floor
-from swiftem.mixture.starts.start import StartSettings
-from swiftem.mixture.starts.together import Together
+from swiftem.mixture.starts.candidate_starts import KINDS, start
+from swiftem.mixture.starts.collapsed_components import at_floor
+from swiftem.mixture.starts.em_of_candidates import accelerated
+from swiftem.mixture.starts.find_starts import kind_of_start
+from swiftem.mixture.starts.settings import StartSettings
 from swiftem.models import GaussianMixtureModel, NormalInverseWishart
 
 

@@ -13,7 +13,7 @@ from surroundings import fit_within
 import swiftem
 from swiftem import RegressionMixture
 from swiftem.data import ArraySource
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 
 matplotlib.use("Agg")
 ATTRIBUTES = ("weights_", "coef_", "intercept_", "variances_", "lower_bounds_", "n_iter_", "method_")

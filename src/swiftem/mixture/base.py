@@ -28,7 +28,7 @@ from swiftem.fit.validated import allows_missing, is_stored, open_rows, read_wei
 from swiftem.methods import Method
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.plan import METHOD_NAMES
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["MixtureBase", "Past", "Read", "check_columns", "no_weights_beside"]
 

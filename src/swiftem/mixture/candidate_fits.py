@@ -24,8 +24,8 @@ from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.model import MixtureModel, MixtureTheta
 from swiftem.mixture.scores import criteria
 from swiftem.mixture.selection import Candidate
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.split import double_component, parameters_of, split_component
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.split_and_merge import double_component, parameters_of, split_component
 
 __all__ = ["GAUSSIAN", "KINDS", "AnyMixture", "CandidateFits", "Criterion", "Fitted"]
 

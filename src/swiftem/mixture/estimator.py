@@ -38,12 +38,12 @@ from swiftem.mixture.fit import Fit, Fitting
 from swiftem.mixture.online import OnlineMixture
 from swiftem.mixture.plan import kernels_for, make_plan
 from swiftem.mixture.scores import MixtureScores
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.find import find_starts, kind_of_start
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.sample import MOST, dithered_source
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings, check_start
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
+from swiftem.mixture.starts.column_units import dithered_source
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
+from swiftem.mixture.starts.settings import RaceSettings, Start, StartInterrupted, StartSettings, check_start
 
 __all__ = ["MixtureEstimator"]
 
@@ -126,8 +126,10 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
         is_open = self.method == "auto" and self.acceleration is None
         raced = is_open and races and not self._goes_on()
-        after_sample = raced and rows_of(source) > MOST and not read.kernels and self._steps_are_open()
-        em_suffices = bool(read.kernels) or (raced and rows_of(source) <= MOST) or after_sample
+        after_sample = (
+            raced and rows_of(source) > RaceSettings.sample and not read.kernels and self._steps_are_open()
+        )
+        em_suffices = bool(read.kernels) or (raced and rows_of(source) <= RaceSettings.sample) or after_sample
         plan = make_plan(
             "em" if em_suffices and self.method == "auto" else self.method,
             self.batch_size,
@@ -193,7 +195,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             float(self.tol),
             given=self._given_start(problem.bound.model, problem.bound.d),
             kept=read.kept,
-            moves=getattr(self, "moves", 0),
+            moves=getattr(self, "moves", "auto"),
         )
 
     def _best(

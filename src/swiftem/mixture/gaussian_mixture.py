@@ -68,7 +68,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
         (:mod:`swiftem.mixture.starts.race`); with fewer than 1,000 rows from the best of eight
-        k-means, compared on all rows (:mod:`swiftem.mixture.starts.few`). It is "kmeans" for
+        k-means, compared on all rows (:mod:`swiftem.mixture.starts.race`). It is "kmeans" for
         fewer than 10 rows per component, for few rows with a prior or "tied" covariances, or if a part of
         the start is given. The other names are scikit-learn's; "kmeans" uses
         mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of
@@ -95,7 +95,7 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
         "auto" is em.
     moves : int or "auto"
         Maximum number of split-and-merge moves before a fit, on a sample
-        (:mod:`swiftem.mixture.starts.moves`): 20 by default after a race, and 0 from a start that
+        (:mod:`swiftem.mixture.starts.split_and_merge`): 20 by default after a race, and 0 from a start that
         you give or name; with a number, also after that one. They are counted in ``history_.moves``, and need
         1,000 rows.
     dither : {"auto"} or None

@@ -31,7 +31,7 @@ from swiftem.fit.validated import (
 )
 from swiftem.mixture.base import MixtureBase, check_columns, no_weights_beside, rows_of
 from swiftem.mixture.plan import kernels_for
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["MixtureScores", "criteria"]
 

@@ -21,8 +21,8 @@ from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import some_rows
 from swiftem.kernels.threads import openmp_after_fork
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.start import Start, StartSettings
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.settings import Start, StartSettings
 
 __all__ = [
     "DegenerateComponentWarning",

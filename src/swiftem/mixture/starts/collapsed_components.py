@@ -28,7 +28,7 @@ from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.sample import units
+from swiftem.mixture.starts.column_units import units
 
 __all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "on_few_values", "sentence"]
 

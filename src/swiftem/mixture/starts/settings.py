@@ -1,4 +1,4 @@
-"""What a start is, what it depends on beside the problem, and Ctrl-C while starts are made."""
+"""What a start is, what it depends on beside the problem, the numbers of a race, and Ctrl-C in it."""
 
 from __future__ import annotations
 
@@ -81,6 +81,72 @@ class StartSettings:
         return is_race and not self.given
 
 
+@dataclass(frozen=True)
+class RaceSettings:
+    """The numbers of a race. Rows are counted per estimated number where a name says "per_number".
+
+    Attributes
+    ----------
+    candidates, few_candidates : int
+        Number of candidates, and their maximum on few rows.
+    sample, held_share, held_rows : int and float
+        Rows of the sample, and which share of it, and how many rows at most, candidates are compared on.
+    least_rows, least_per_component, scarce_per_number, scarce_rows : int
+        With fewer rows none are held out: in total, per component, or per number below a total.
+    few_work : int
+        On few rows, the number of candidates times the time of a pass, in logits.
+    first_rows, first_per_number : int
+        Rows of the first round.
+    move_rows, move_per_number, move_share, most_per_number : int
+        Rows on which moves are tried: at least, per number, one in how many of all, at most per number.
+    passes : int
+        Passes of em in a round.
+    last_passes : int
+        Passes of the last round.
+    finalists : int
+        Number of candidates in the last round.
+    work, work_per_row : int
+        Maximum number of E-step evaluations, in total and per row.
+    tol : float
+        Gain per pass below which em has converged.
+    moves : int
+        Maximum number of accepted moves.
+    least_gain : float
+        Least gain of a split, and of a move, per held-out row.
+    collapse : float
+        What a component that collapsed onto a few rows costs in the comparison.
+    margin : float
+        Gain per row for which the first of few candidates is given up.
+    """
+
+    candidates: int = 8
+    few_candidates: int = 49
+    sample: int = 26_000
+    held_share: float = 0.25
+    held_rows: int = 6000
+    least_rows: int = 1000
+    least_per_component: int = 10
+    scarce_per_number: int = 3
+    scarce_rows: int = 5000
+    few_work: int = 400_000
+    first_rows: int = 1000
+    first_per_number: int = 3
+    move_rows: int = 4000
+    move_per_number: int = 6
+    move_share: int = 8
+    most_per_number: int = 40
+    passes: int = 12
+    last_passes: int = 40
+    finalists: int = 3
+    work: int = 5_000_000
+    work_per_row: int = 250
+    tol: float = 1e-4
+    moves: int = 20
+    least_gain: float = 1e-4
+    collapse: float = 1.0
+    margin: float = 1e-3
+
+
 class StartInterrupted(KeyboardInterrupt):
     """Ctrl-C while starts were made or improved; ``start`` is the best one so far.
 
@@ -88,7 +154,8 @@ class StartInterrupted(KeyboardInterrupt):
     starts again.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start | None) -> None:
+        assert start is not None
         super().__init__()
         self.start = start
 
