@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from swiftem.data.units.source import UnitSource, units_of
 from swiftem.fit.config import get_config
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.sklearn_parts import CONSTRAINTS, Interval, StrOptions
+from swiftem.fit.sklearn_parts import CONSTRAINTS, StrOptions
 from swiftem.fit.validated import allows_missing, is_stored, open_rows, read_weights, validated
 from swiftem.methods import Method
 from swiftem.mixture.components import BoundComponents
@@ -108,7 +107,6 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
             "array-like",
         ],
         "method": [StrOptions(set(METHOD_NAMES)), Method],
-        "concentration": [None, Interval(Real, 1.0, None, closed="left")],
         "missing": [StrOptions({"error", "ignore"})],
     }
 
@@ -120,10 +118,6 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     random_state: Any
     warm_start: bool
     method: str | Method
-    batch_size: int | str
-    step_size: Any
-    acceleration: str | None
-    concentration: float | None
     device: str
     missing: str
 
