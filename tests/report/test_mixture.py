@@ -205,7 +205,7 @@ def test_one_line_a_kind_and_the_best_marked():
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 5], [2, 3], [4, 4]])
     np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[2, 3]])
     assert axes.texts[0].get_text() == "best: full, 2"
-    assert axes.get_ylabel() == "BIC (lower is better)"
+    assert axes.get_ylabel() == "BIC"
 
 
 # --- what they need ---

@@ -260,7 +260,7 @@ def _frame(axes: Any, corners: Array) -> None:
 
 
 def draw_criterion(
-    values: Mapping[str, Mapping[int, float]], best: tuple[str, int], name: str, axes: Any = None
+    values: Mapping[str, Mapping[int, float]], best: tuple[str, int], label: str, axes: Any = None
 ) -> Any:
     """Plot a criterion against the number of components, one line per covariance type.
 
@@ -270,15 +270,15 @@ def draw_criterion(
         The criterion by covariance type and number of components, without failed fits.
     best : tuple of str and int
         Covariance type and number of components to mark.
-    name : str
-        Name of the criterion.
+    label : str
+        Label of the criterion.
     axes
         As in :func:`draw_history`; they are returned.
     """
     axes = new_axes() if axes is None else axes
     from matplotlib.ticker import MaxNLocator
 
-    plain_axes(axes, x="number of components", y=f"{name} (lower is better)")
+    plain_axes(axes, x="number of components", y=label)
     for number, (kind, line) in enumerate(values.items()):
         colour, marker = KINDS.get(kind, (COLOURS[number % len(COLOURS)], "o"))
         counts = sorted(line)
@@ -303,7 +303,7 @@ def draw_criterion(
         markeredgewidth=1.6,
     )
     axes.annotate(
-        f"best: {kind}, {count}",
+        f"best: {kind}, {count}" if len(values) > 1 else f"best: {count}",
         xy=(count, values[kind][count]),
         xytext=(0, -12),
         textcoords="offset points",
@@ -313,5 +313,6 @@ def draw_criterion(
     )
     axes.margins(y=0.14)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)
+    if len(values) > 1:
+        axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)
     return axes
