@@ -21,6 +21,7 @@ from swiftem.core.checks import check_choice, check_int, in_numpy, shown
 from swiftem.core.messages import warn
 from swiftem.core.process import clock
 from swiftem.fit.checkpoint import kept_apart
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.selection import Candidate, Selection
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 from swiftem.mixture.candidates import KINDS, Candidates, family_candidates, gaussian_candidates
@@ -199,7 +200,7 @@ def select(
     chosen = selection.ranking[0]
     if interrupted:
         said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
-        warn(said, ConvergenceWarning)
+        warn(said, InterruptedWarning)
     elif not chosen.converged:
         what = f"{chosen.covariance_type} with {counted(chosen.n_components, 'component')}"
         warn(f"The best fit, {what}, did not converge: increase max_iter or tol.", ConvergenceWarning)

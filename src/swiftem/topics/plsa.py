@@ -21,6 +21,7 @@ from swiftem.core.types import Array
 from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
 from swiftem.fit.config import budget
 from swiftem.fit.history import History
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.persistence import Persistent
 from swiftem.fit.sklearn_parts import (
     AT_LEAST_ONE,
@@ -340,7 +341,7 @@ class PLSA(
         if fit.interrupted:
             warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                ConvergenceWarning,
+                InterruptedWarning,
             )
         elif not fit.converged:
             unfinished = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
