@@ -16,14 +16,6 @@ from numpy.typing import ArrayLike
 from swiftem.core.checks import as_floats
 from swiftem.core.types import Array
 
-__all__ = [
-    "check_weight_column",
-    "check_weights",
-    "extent_of",
-    "first_bad_weight",
-    "read_sample_weight",
-]
-
 LEAST, MOST = 1e-100, 1e100
 """Range of positive weights, so that squares, sums and products with counts are finite."""
 RANGE = f"zero or from {LEAST:g} to {MOST:g}"

@@ -24,6 +24,7 @@ from swiftem.data.as_source import is_planned
 from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.history import History
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.parameters import CallbackSupportMixin, with_callbacks
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
@@ -260,7 +261,7 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         if fit.interrupted:
             warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                ConvergenceWarning,
+                InterruptedWarning,
             )
         elif not fit.converged and self.max_iter > 0:
             warn(NOT_CONVERGED, ConvergenceWarning)

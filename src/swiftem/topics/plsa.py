@@ -23,6 +23,7 @@ from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.parameters import (
     ARRAY,
     AT_LEAST_ONE,
@@ -341,7 +342,7 @@ class PLSA(
         if fit.interrupted:
             warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                ConvergenceWarning,
+                InterruptedWarning,
             )
         elif not fit.converged:
             unfinished = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
