@@ -9,7 +9,8 @@ import pytest
 
 import swiftem
 from swiftem.fit.history import History, Moment
-from swiftem.report.mixture import COLOURS, MOST_POINTS, draw_criterion, draw_history, draw_mixture
+from swiftem.report.mixture import MOST_POINTS, draw_history, draw_mixture
+from swiftem.show.drawing import COLOURS, draw_criterion
 from swiftem.show.numbers import STYLES
 
 pytest.importorskip("matplotlib")

@@ -110,8 +110,7 @@ class Selection(Generic[Estimator, Row]):
         axes : matplotlib axes, optional
             One for each criterion; by default those of a new figure.
         """
-        from swiftem.report.mixture import draw_criterion
-        from swiftem.show.drawing import new_figure
+        from swiftem.show.drawing import draw_criterion, new_figure
 
         (chosen,) = (key for key, model in self.models.items() if model is self.best)
         if axes is None:
