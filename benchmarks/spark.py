@@ -8,8 +8,8 @@ Dask, pyspark and Java (``pip install pyspark``). Stages, in their order; all of
 - ``fit``: Spark, its start and a whole fit, on the master of the faster iteration;
 - ``floor``: Spark's iterations in NumPy, with the machine epsilon that it adds to every weighted density, and
   their log-likelihood, not timed;
-- ``swiftem``: iterations and whole fits from Spark's start, here and on two workers; whole fits by default,
-  where em alone ends in a poorer optimum than Spark's. The figures stored are of fits with split-and-merge moves.
+- ``swiftem``: iterations and whole fits from Spark's start, here and on two workers; whole fits by default
+  (the stored figures are of fits with split-and-merge moves).
 
 Each stage writes what it found to the folder, so that each may be started by itself, on a quiet machine; the
 folder's ``result.json`` has all figures, and is printed. Spark's rows are cached, and Spark 4 loads Java's
