@@ -5,7 +5,7 @@ syntax tree and runs the tests that belong to it:
 
 1. the doctests of the file,
 2. ``tests/<folder>/test_<file>.py``,
-3. the test files that import the module, or else a name in its ``__all__`` from a facade,
+3. the test files that import the module, or else one of its public names from a facade,
    those in the mirror's folder first,
 4. ``tests/test_gate.py``.
 
@@ -222,11 +222,10 @@ def imported_names(path: Path) -> set[str]:
 
 
 def exported_names(path: Path) -> set[str]:
-    """Return the names in ``__all__``, which tests may import from a facade."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
+    """Return the public functions and classes of a file, which tests may import from a facade."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return {name for name in names if not name.startswith("_")}
 
 
 def tests_of(path: Path) -> list[str]:

@@ -30,8 +30,6 @@ from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.as_source import as_source, is_planned, kernels_of, read_problem
 from swiftem.data.units.source import UnitSource
 
-__all__ = ["objective", "posterior", "run", "run_problem"]
-
 log = logging.getLogger("swiftem")
 
 

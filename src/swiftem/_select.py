@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from swiftem.core.checks import check_choice, check_int, shown
 from swiftem.core.messages import warn
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 from swiftem.mixture.candidate_fits import (
     GAUSSIAN,
@@ -182,7 +183,7 @@ def select(
     chosen = selection.ranking[0]
     if interrupted:
         said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
-        warn(said, ConvergenceWarning)
+        warn(said, InterruptedWarning)
     elif not chosen.converged:
         what = f"{chosen.covariance_type} with {components(chosen.n_components)}"
         warn(f"The best fit, {what}, did not converge: increase max_iter or tol.", ConvergenceWarning)

@@ -192,6 +192,7 @@ def test_nothing_is_compiled_for_topics_of_few_documents(tmp_path):
     assert found[0][2] is False
 
 
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
 @pytest.mark.parametrize("method", ["auto", "em", "sem", "sem-vr"])
 def test_topics_are_those_of_compiled_code(method, monkeypatch):
     counts = np.random.default_rng(0).poisson(0.15, size=(520, 40))

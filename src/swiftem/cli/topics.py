@@ -173,6 +173,7 @@ def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> 
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA, config_context
+    from swiftem.fit.interrupted import InterruptedWarning
 
     model = PLSA(
         number,
@@ -188,7 +189,7 @@ def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> 
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    interrupted = any("interrupted" in str(warning.message) for warning in caught)
+    interrupted = any(issubclass(warning.category, InterruptedWarning) for warning in caught)
     if interrupted and not len(model.history_):
         raise KeyboardInterrupt  # what there is, is where it began
     return model, clock() - began, interrupted

@@ -15,8 +15,6 @@ from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.weights import read_sample_weight
 
-__all__ = ["ArraySource"]
-
 
 class ArraySource(Source):
     """The rows of an array, in memory or memory-mapped; the array is not copied.

@@ -21,17 +21,6 @@ from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.tables import are_paths, open_source
 from swiftem.data.tensor import TensorSource
 
-__all__ = [
-    "DEVICE_KERNELS",
-    "as_source",
-    "counts_of_tensor",
-    "is_blocks",
-    "is_planned",
-    "kernels_of",
-    "like",
-    "read_problem",
-]
-
 CUDA = 2
 """DLPack's number of NVIDIA's GPUs."""
 DEVICE_KERNELS = "torch:"

@@ -14,8 +14,6 @@ from swiftem.core.source import Access
 from swiftem.data.stored import Chunk, StoredSource, weighted
 from swiftem.data.weights import check_weights
 
-__all__ = ["ONE_PASS", "BlockSource", "is_one_shot"]
-
 ONE_PASS = (
     "data must be readable more than once: a generator is exhausted after one pass. Give the function that "
     "makes it, or an object whose __iter__ starts again; GaussianMixture.partial_fit takes a generator."

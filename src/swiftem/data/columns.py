@@ -11,18 +11,6 @@ from typing import NamedTuple
 
 from swiftem.core.checks import TEXTS, in_columns, shortened
 
-__all__ = [
-    "Column",
-    "Columns",
-    "Header",
-    "UnknownColumnError",
-    "Wanted",
-    "as_label",
-    "check_same_columns",
-    "choose_columns",
-    "left_out_of",
-]
-
 Column = str | int
 """A column by its name, or by its index from 0."""
 INDEX = ("an index", "no name")

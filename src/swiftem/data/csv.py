@@ -15,8 +15,6 @@ from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header
 from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile
 
-__all__ = ["CsvFile", "number_in"]
-
 HEAD_BYTES, LONGEST_LINE = 1 << 16, 1 << 26
 """Bytes that are examined for the layout, and most bytes of the first line."""
 HEAD_ROWS = 1000

@@ -19,8 +19,6 @@ from swiftem.data.stored import Chunk, StoredSource, weighted
 from swiftem.data.table_files import check_cells
 from swiftem.data.weights import check_weight_column, read_sample_weight
 
-__all__ = ["NpySource", "cell_of", "is_small", "npy_header", "open_npy"]
-
 NpyRows: TypeAlias = str | os.PathLike[str] | np.ndarray
 """A file, or a memory map."""
 BLOCK_BYTES = 128 * 2**10

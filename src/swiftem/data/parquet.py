@@ -14,8 +14,6 @@ from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header
 from swiftem.data.table_files import ArrowArray, ArrowBatch, TableFile
 
-__all__ = ["ParquetFile", "check_rows", "opened"]
-
 UNPACKED, FREE = 1000, 256 << 20
 """Limits of rows in memory: this multiple of the file's size, plus this number of bytes. A column of few
 values takes almost no space in a file."""

@@ -13,19 +13,6 @@ from swiftem.core.source import Reader, Source
 from swiftem.core.types import Array, Index
 from swiftem.kernels.threads import part_ends
 
-__all__ = [
-    "NONE",
-    "Drawn",
-    "Part",
-    "Samples",
-    "chunks",
-    "is_served",
-    "parts",
-    "plain",
-    "read_only",
-    "samples_of",
-]
-
 BLOCKS = 64
 """Blocks converted at a time if samples do not have the kernels' type."""
 

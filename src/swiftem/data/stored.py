@@ -18,8 +18,6 @@ from swiftem.core.source import Batch, Layout, Reader, Source
 from swiftem.core.types import Array, Index
 from swiftem.kernels.threads import get_threads
 
-__all__ = ["Chunk", "StoredSource", "read_ahead", "rechunk", "weighted"]
-
 T = TypeVar("T")
 
 WINDOW_BYTES = 16 * 2**20

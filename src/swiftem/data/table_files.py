@@ -18,8 +18,6 @@ from swiftem.data.columns import Columns, Header, Wanted, check_same_columns, ch
 from swiftem.data.stored import Chunk, StoredSource, rechunk, weighted
 from swiftem.data.weights import check_weight_column
 
-__all__ = ["MISSING_ADVICE", "ArrowArray", "ArrowBatch", "TableFile", "TableSource", "check_cells"]
-
 ArrowArray: TypeAlias = Any
 """A pyarrow.Array or pyarrow.ChunkedArray; pyarrow has no types."""
 ArrowBatch = tuple[int, list[ArrowArray]]

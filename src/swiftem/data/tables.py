@@ -21,18 +21,6 @@ from swiftem.data.parquet import ParquetFile
 from swiftem.data.table_files import MISSING_ADVICE, TableFile, TableSource, check_cells
 from swiftem.data.weights import check_weight_column
 
-__all__ = [
-    "Table",
-    "are_paths",
-    "is_table",
-    "open_source",
-    "read_cells",
-    "read_names",
-    "read_places",
-    "read_table",
-    "table_files",
-]
-
 log = logging.getLogger("swiftem")
 FORMATS: dict[str, type[TableFile] | type[NpySource]] = {
     ".csv": CsvFile,

@@ -13,8 +13,6 @@ from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.data.weights import read_sample_weight
 
-__all__ = ["TensorSource"]
-
 NUMBERS = 1 << 21
 """Numbers converted to float64 at a time."""
 

@@ -16,14 +16,6 @@ from numpy.typing import ArrayLike
 from swiftem.core.checks import as_floats
 from swiftem.core.types import Array
 
-__all__ = [
-    "check_weight_column",
-    "check_weights",
-    "extent_of",
-    "first_bad_weight",
-    "read_sample_weight",
-]
-
 LEAST, MOST = 1e-100, 1e100
 """Range of positive weights, so that squares, sums and products with counts are finite."""
 RANGE = f"zero or from {LEAST:g} to {MOST:g}"
@@ -76,13 +68,16 @@ def check_weight_column(weight: Array, locate: Callable[[int], tuple[Path | str,
         )
 
 
-def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Array | None:
+def read_sample_weight(
+    sample_weight: ArrayLike | None, n: int, what: str, *, may_be_zero: bool = False
+) -> Array | None:
     """Return weights of shape (n,), one per ``what``, or None if none are given.
 
     Raises
     ------
     ValueError
-        If a weight is negative, not finite or out of range, if all are zero, or if their number is wrong.
+        If a weight is negative, not finite or out of range, if their number is wrong, or if all are zero
+        unless they ``may_be_zero``.
     """
     if sample_weight is None:
         return None
@@ -90,7 +85,7 @@ def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Ar
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight per {what}, got {weight.shape}.")
     check_weights("sample_weight", weight)
-    if not (weight > 0).any():
+    if not (may_be_zero or (weight > 0).any()):
         raise ValueError("sample_weight must have a positive entry, got only zeros.")
     return np.ascontiguousarray(weight)
 

@@ -23,8 +23,6 @@ from swiftem.kernels.loop import CompiledLoop
 if TYPE_CHECKING:
     from swiftem.functions.kernel import Compiled, Functions
 
-__all__ = ["FunctionsCompute", "FunctionsLoop"]
-
 
 class FunctionsCompute(Compute):
     """E-steps by the user's functions."""

@@ -19,8 +19,6 @@ import numpy as np
 from swiftem.core.types import Array, Index, Theta
 from swiftem.kernels.compile import inlined, kernel
 
-__all__ = ["Compiled", "Rule", "Samples", "Steps", "compiled", "converted", "is_finite", "iterate"]
-
 log = logging.getLogger("swiftem")
 types: Any = numba.types  # only partly typed
 

@@ -15,8 +15,6 @@ from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 
-__all__ = ["BoundFunctions", "ExponentialFamilyModel", "FunctionModel"]
-
 SAMPLE = 10_000
 """Maximum number of rows passed to ``initial_theta``."""
 

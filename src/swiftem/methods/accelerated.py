@@ -13,8 +13,6 @@ from swiftem.core.checks import check_choice, check_int, shown
 from swiftem.core.method import EStep, Method
 from swiftem.core.types import Array, Index, Theta, Tree
 
-__all__ = ["ACCELERATIONS", "Accelerated", "Acceleration", "Anderson", "Space", "Squarem"]
-
 SLACK = 1e-12
 """Relative increase of the objective from one accepted pass to the next that counts as rounding."""
 FIRST, FACTOR = 4.0, 4.0

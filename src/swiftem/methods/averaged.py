@@ -9,8 +9,6 @@ from swiftem.core.checks import check_int, shown
 from swiftem.core.method import EStep, Method, Update, declared
 from swiftem.core.types import Array, Index, Theta, Tree
 
-__all__ = ["Averaged"]
-
 POINTS = 16
 """Points per epoch or window. Neighbours differ by a step, so that more of them change little, and between
 two points compiled code is not interrupted."""

@@ -8,8 +8,6 @@ from typing import ClassVar, Literal
 from swiftem.core.method import EStep, Method, NoState
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["EM"]
-
 
 @dataclass(frozen=True)
 class EM(Method):

@@ -11,8 +11,6 @@ from swiftem.core.method import LEFT_OUT, EStep, MemoryState, Method, Order, Upd
 from swiftem.core.schedules import StepSize
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["FastIncrementalEM"]
-
 
 @dataclass(frozen=True)
 class FastIncrementalEM(Method):

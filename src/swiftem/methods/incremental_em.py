@@ -10,8 +10,6 @@ import numpy as np
 from swiftem.core.method import LEFT_OUT, EStep, MemoryState, Method, Order, Update
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["IncrementalEM"]
-
 
 @dataclass(frozen=True)
 class IncrementalEM(Method):

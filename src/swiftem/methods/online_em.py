@@ -10,8 +10,6 @@ from swiftem.core.method import LEFT_OUT, EStep, Method, NoState, Order, Update
 from swiftem.core.schedules import StepSize, inverse
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["OnlineEM"]
-
 
 @dataclass(frozen=True)
 class OnlineEM(Method):

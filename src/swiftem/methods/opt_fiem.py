@@ -13,8 +13,6 @@ from swiftem.core.schedules import StepSize
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["OptFIEM", "OptFIEMState"]
-
 RATE = 0.01
 """Share of the newest sample in the averages behind λ."""
 

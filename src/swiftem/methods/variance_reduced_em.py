@@ -9,8 +9,6 @@ from swiftem.core.method import LEFT_OUT, AnchorState, EStep, Method, Order, Upd
 from swiftem.core.schedules import StepSize
 from swiftem.core.types import Array, Index, Theta
 
-__all__ = ["VarianceReducedEM"]
-
 
 @dataclass(frozen=True)
 class VarianceReducedEM(Method):

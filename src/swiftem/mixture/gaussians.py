@@ -48,8 +48,6 @@ from swiftem.mixture.compute.numpy import log_joint, softmax
 from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
-__all__ = ["BoundGaussians", "GaussianMixtureModel"]
-
 
 @dataclass(frozen=True)
 class GaussianMixtureModel(Model):

@@ -42,8 +42,6 @@ from swiftem.mixture.compute.numpy import softmax
 from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.families.observed import complete, observed, widened
 
-__all__ = ["BoundMixture", "CodeCoefficients", "MixtureModel", "MixtureTheta"]
-
 
 class MixtureTheta(NamedTuple):
     """Parameters: ``weights`` (M,), and ``params``, arrays by the family's names.

@@ -10,8 +10,6 @@ import numpy as np
 from swiftem.core.checks import STRONGEST, as_floats, check_real
 from swiftem.core.types import Array
 
-__all__ = ["BoundPrior", "NormalInverseWishart"]
-
 
 class BoundPrior(NamedTuple):
     """A prior for given data: centred, and divided by their total weight.

@@ -25,6 +25,7 @@ from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.history import History, Moment
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.watch import NoStart, StartWatch, Watcher
 from swiftem.regression.responses import Observed
 
@@ -359,6 +360,6 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
     estimator.stationarity_ = np.nan
     if fit.interrupted:
         said = f"The fit was interrupted after {fit.passes} passes; the model is as it was then."
-        warn(said, ConvergenceWarning)
+        warn(said, InterruptedWarning)
     elif not fit.converged:
         warn(NOT_CONVERGED, ConvergenceWarning)

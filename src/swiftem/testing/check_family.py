@@ -13,8 +13,6 @@ from swiftem.mixture.families import Family, Params
 from swiftem.mixture.model import MixtureModel
 from swiftem.testing.check_model import assert_pickles, check_model, require
 
-__all__ = ["check_family"]
-
 TRIED = (-1.0, 0.0, 0.5, 1e6)
 """Values that many families refuse: what is not refused must have features."""
 

@@ -22,8 +22,6 @@ from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.as_source import as_source
 from swiftem.methods import EM, FastIncrementalEM, IncrementalEM, Method, OnlineEM, VarianceReducedEM
 
-__all__ = ["check_model"]
-
 NOT_ONE_MODEL = "E-step, M-step, penalty and log-likelihood do not belong to one model."
 
 

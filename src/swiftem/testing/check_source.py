@@ -9,8 +9,6 @@ from swiftem.core.source import Batch, Source
 from swiftem.data.stored import StoredSource
 from swiftem.testing.check_model import require
 
-__all__ = ["check_source"]
-
 
 def check_source(source: Source, y: ArrayLike | None = None) -> None:
     """Run the contract tests on a source; an AssertionError says what is broken.

@@ -38,8 +38,6 @@ from swiftem.topics.compute import DOCUMENTS, numpy
 if TYPE_CHECKING:
     from swiftem.topics.compute.corpus import Documents
 
-__all__ = ["BoundDocuments", "DocumentModel", "m_step", "totals_of", "word_topic"]
-
 ROUNDS, TOLERANCE = 5, 1e-2
 """When a document's E-step ends; its next E-step continues from its place."""
 FLUSH = 1e-100

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -17,17 +18,21 @@ from swiftem.core.files import row_blocks
 from swiftem.core.messages import warn
 from swiftem.core.problem import relative_change
 from swiftem.core.types import Array
-from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
+from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget
+from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
-from swiftem.fit.persistence import Persistent
-from swiftem.fit.sklearn_parts import (
+from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.parameters import (
+    ARRAY,
     AT_LEAST_ONE,
-    CONSTRAINTS,
+    BOOLEAN,
+    COMMON,
     NOT_NEGATIVE,
+    Allowed,
     CallbackSupportMixin,
-    StrOptions,
-    _fit_context,
+    instance_of,
+    one_of,
     with_callbacks,
 )
 from swiftem.fit.watch import NoStart, VerboseLines, Watcher
@@ -49,18 +54,16 @@ __all__ = ["PLSA"]
 
 @dataclass(eq=False, repr=False)
 class PLSA(
-    CheckpointedClones,
     VerboseLines,
     TopicInput,
     TopicStream,
     TopicFile,
     TopicRelations,
     TopicQueries,
-    Persistent,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    Estimator,
 ):
     r"""Probabilistic latent semantic analysis: documents as mixtures of topics, topics as mixtures of words.
 
@@ -148,15 +151,15 @@ class PLSA(
     array(['plsa0', 'plsa1'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CONSTRAINTS,
-        "alpha": [NOT_NEGATIVE, "array-like", StrOptions({LEARN})],
-        "beta": [NOT_NEGATIVE, "array-like", StrOptions({"auto"})],
-        "background": [StrOptions({"auto"}), "boolean"],
-        "decorrelation": [StrOptions({"auto"}), NOT_NEGATIVE],
-        "method": [StrOptions(set(METHOD_NAMES)), Method],
-        "init": [StrOptions(set(INITS)), "array-like"],
-        "n_init": [StrOptions({"auto"}), AT_LEAST_ONE],
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **COMMON,
+        "alpha": [NOT_NEGATIVE, ARRAY, one_of([LEARN])],
+        "beta": [NOT_NEGATIVE, ARRAY, one_of(["auto"])],
+        "background": [one_of(["auto"]), BOOLEAN],
+        "decorrelation": [one_of(["auto"]), NOT_NEGATIVE],
+        "method": [one_of(METHOD_NAMES), instance_of(Method)],
+        "init": [one_of(INITS), ARRAY],
+        "n_init": [one_of(["auto"]), AT_LEAST_ONE],
         "max_iter": [AT_LEAST_ONE],
     }
 
@@ -194,7 +197,6 @@ class PLSA(
         return int(self.components_.shape[0])
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the topics.
 
@@ -215,6 +217,7 @@ class PLSA(
         self
             Ctrl-C leaves a fitted model, with a warning.
         """
+        self._validate_params()
         documents, there = self._documents(X, sample_weight, reset=True)
         spec = resolve(self.get_params(deep=False), facts_of(documents))
         limits = budget()
@@ -284,7 +287,7 @@ class PLSA(
         if fit.interrupted:
             warn(
                 f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                ConvergenceWarning,
+                InterruptedWarning,
             )
         elif not fit.converged:
             unfinished = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."

@@ -16,6 +16,7 @@ from swiftem.core.checks import check_int, check_real, shown
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
+from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.resolve import Facts, resolve
 
@@ -272,7 +273,7 @@ class _Path:
             warnings.simplefilter("always")
             model.fit(self._counts)
         for warning in caught:
-            if "interrupted" in str(warning.message):
+            if issubclass(warning.category, InterruptedWarning):
                 raise KeyboardInterrupt
             if not issubclass(warning.category, ConvergenceWarning):  # the table says it
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

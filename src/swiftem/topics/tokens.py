@@ -15,8 +15,6 @@ from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array
 from swiftem.topics.compute import TOKENS, numpy
 
-__all__ = ["PLSAModel", "PLSAStatistics", "PLSATheta"]
-
 
 class PLSATheta(NamedTuple):
     """Parameters of pLSA.

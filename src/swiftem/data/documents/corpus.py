@@ -27,8 +27,6 @@ from swiftem.data.documents.counts import (
 from swiftem.data.documents.text_files import existing_file, filled_lines
 from swiftem.data.documents.words import count_known_words, count_words, note_on_common
 
-__all__ = ["FORMATS", "check_for_format", "count_texts", "open_documents", "read_corpus", "recognise"]
-
 COUNTS: dict[str, tuple[Callable[..., CorpusCounts], Callable[..., DocumentSource]]] = {
     "uci": (count_files.read_bag_of_words, count_files.open_uci),
     "lda-c": (count_files.read_lda_c, count_files.open_lda_c),

@@ -40,8 +40,6 @@ from swiftem.data.documents.text_files import (
     vocabulary_beside,
 )
 
-__all__ = ["open_lda_c", "open_matrix", "open_uci", "read_bag_of_words", "read_count_matrix", "read_lda_c"]
-
 UCI, LDA_C = "a bag of words in UCI's format", "a corpus in lda-c's format"
 MARKET = "a matrix of counts in MatrixMarket's format"
 NPZ = "a sparse matrix of counts, as scipy.sparse.save_npz writes it"

@@ -26,28 +26,6 @@ if TYPE_CHECKING:
     Counts = sp.csr_array[Any, tuple[int, int]]
     Coordinates = sp.coo_array[Any, tuple[int, int]]
 
-__all__ = [
-    "MOST_EMPTY",
-    "UNPACKED",
-    "CorpusCounts",
-    "CsrDocuments",
-    "DocumentSource",
-    "Entries",
-    "FileDocuments",
-    "PathName",
-    "Sparse",
-    "SpooledDocuments",
-    "Texts",
-    "check_documents",
-    "check_tokens",
-    "checked_counts",
-    "checked_sparse",
-    "counted_documents",
-    "is_sparse",
-    "most_bytes",
-    "without_zeros",
-]
-
 PathName = str | os.PathLike[str]
 Sparse = Any
 """A sparse matrix of SciPy, in any form."""

@@ -19,22 +19,6 @@ from swiftem.data.documents.counts import UNPACKED, Entries, FileDocuments, Path
 from swiftem.data.documents.words import count_known_words
 from swiftem.data.parquet import check_rows, opened
 
-__all__ = [
-    "check_unpacked",
-    "existing_file",
-    "filled_lines",
-    "open_texts",
-    "read_documents",
-    "read_folder",
-    "read_lines",
-    "read_pieces",
-    "read_text_csv",
-    "read_text_lines",
-    "read_text_parquet",
-    "read_vocabulary",
-    "vocabulary_beside",
-]
-
 GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
 """Bytes read at a time."""

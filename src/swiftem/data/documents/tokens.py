@@ -17,8 +17,6 @@ from swiftem.data.array import ArraySource
 from swiftem.data.documents.counts import Sparse, check_tokens, checked_counts, without_zeros
 from swiftem.data.weights import read_sample_weight
 
-__all__ = ["CountSource", "TokenSource"]
-
 FEW_TOKENS, PER_ENTRY = 1 << 20, 8
 """Tokens are kept one by one if there are at most so many, or so many per entry on average."""
 BYTES_PER_ENTRY = 96

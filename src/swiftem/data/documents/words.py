@@ -27,8 +27,6 @@ from swiftem.core.types import Array, Index
 if TYPE_CHECKING:
     from swiftem.data.documents.counts import Counts
 
-__all__ = ["WordCounts", "count_known_words", "count_words", "note_on_common", "stop_word_set", "words_in"]
-
 Phrases = Collection[tuple[str, ...]]
 """Pairs of words."""
 WORD = re.compile(r"\b[^\W\d_]+(?:['’][^\W\d_]+)+\b|\b[^\W\d_]{3,}\b")

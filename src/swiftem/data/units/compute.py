@@ -19,8 +19,6 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 
-__all__ = ["UnitCompute", "pairwise_sum"]
-
 
 def _unit_sums(
     bound: BoundModel,

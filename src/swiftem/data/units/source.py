@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     from swiftem.core.compute import Compute, Placement
     from swiftem.core.model import BoundModel, Model
 
-__all__ = [
-    "NEEDS_DASK",
-    "UnitSamples",
-    "UnitSource",
-    "aligned",
-    "current_client",
-    "open_units",
-    "parts_of",
-    "token_of",
-    "unit_weights",
-    "units_of",
-]
-
 SAMPLE = 50_000
 """Approximate maximum number of rows kept at the client."""
 UNIT_BYTES = 16 * 2**20

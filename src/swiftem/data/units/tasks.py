@@ -28,8 +28,6 @@ from swiftem.kernels.threads import get_threads, set_threads
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["ClusterError", "DaskUnits", "Item", "Units", "Work", "nothing"]
-
 T = TypeVar("T")
 
 Item = tuple[object, object, str]

@@ -12,8 +12,6 @@ import numpy as np
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Family, Params
 
-__all__ = ["Bernoulli"]
-
 LEAST = 1e-300
 """A probability of zero is replaced by this one, whose logarithm is finite."""
 

@@ -15,8 +15,6 @@ from swiftem.core.checks import check_int
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
-__all__ = ["Binomial"]
-
 LEAST = 1e-300
 """A probability of zero is replaced by this one, whose logarithm is finite."""
 MOST = 1 << 53

@@ -24,8 +24,6 @@ from swiftem.core.checks import shown
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
-__all__ = ["Blocks"]
-
 
 def _any(name: str) -> Any:
     """Return a property of :class:`Blocks`: whether one of the families has it."""

@@ -13,8 +13,6 @@ import numpy as np
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
-__all__ = ["Exponential"]
-
 
 @dataclass(frozen=True)
 class Exponential(Family):

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index, Rows
 
-__all__ = ["Columns", "Family", "Params"]
-
 Params = dict[str, Any]
 """Parameters of all components, arrays by name; for several blocks, such a dict per block."""
 

@@ -17,8 +17,6 @@ from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.log_normal import check_positive
 
-__all__ = ["Gamma", "solve_shape"]
-
 LARGEST = 1e8
 """Largest shape: at larger ones the log-density would lose digits."""
 STEPS = 12

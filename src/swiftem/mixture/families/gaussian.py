@@ -17,8 +17,6 @@ from swiftem.core.checks import check_real
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 
-__all__ = ["Gaussian", "standard"]
-
 
 def standard(columns: Columns) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return centres and scales of columns: means and standard deviations, or one for constant columns.

@@ -20,8 +20,6 @@ from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Params
 from swiftem.mixture.families.gamma import Gamma
 
-__all__ = ["InverseGaussian"]
-
 ROUNDING = 1e-12
 """A ratio μ / λ that is negative by less than this part of its two terms is zero."""
 

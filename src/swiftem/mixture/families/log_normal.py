@@ -14,8 +14,6 @@ from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.gaussian import Gaussian, standard
 
-__all__ = ["LogNormal", "check_positive"]
-
 
 def check_positive(y: Rows) -> None:
     """Raise ValueError for amounts that are not positive."""

@@ -35,8 +35,6 @@ from swiftem.mixture.families.categorical import projected
 from swiftem.mixture.families.family import Columns, Family, Params
 from swiftem.mixture.families.student_t import StudentT
 
-__all__ = ["Observed", "ObservedT", "complete", "observed", "widened"]
-
 
 def _own(name: str) -> Any:
     """Return a member of :class:`Observed` that is the complete family's own."""

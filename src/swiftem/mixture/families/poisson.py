@@ -13,8 +13,6 @@ import numpy as np
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Family, Params
 
-__all__ = ["Poisson"]
-
 LEAST = 1e-300
 """A rate of zero is replaced by this one, whose logarithm is finite."""
 TABLE = 1 << 16

@@ -25,8 +25,6 @@ from swiftem.mixture.families.family import Params
 from swiftem.mixture.families.gamma import solve_shape
 from swiftem.mixture.families.gaussian import Standardised
 
-__all__ = ["StudentT"]
-
 LEAST, MOST = 0.1, 1000.0
 """Range of the degrees of freedom."""
 START = -1.1033

@@ -16,8 +16,6 @@ from swiftem.core.checks import check_real
 from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.families.family import Family, Params
 
-__all__ = ["VonMisesFisher", "bessel_ratio", "log_bessel"]
-
 LEAST = 1e-280
 """Below this value of exp(−κ)·I_v(κ) its power series is summed by logarithms: it may have no digits."""
 

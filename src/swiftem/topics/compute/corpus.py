@@ -22,8 +22,6 @@ from swiftem.topics.compute.numpy import Entries
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Corpus", "Documents", "LeftOut", "SmallDocuments", "nothing"]
-
 PIECES = 8
 LEAST_ENTRIES = 20_000
 """Minimum number of entries for a thread."""

@@ -14,8 +14,6 @@ from swiftem.topics.compute.numpy import Entries
 if TYPE_CHECKING:
     from swiftem.topics.compute.torch import TorchPasses
 
-__all__ = ["DeviceDocuments"]
-
 
 class DeviceDocuments(Documents):
     """As :class:`swiftem.topics.compute.corpus.Documents`, with passes and folding in on a device.

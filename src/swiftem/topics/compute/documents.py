@@ -25,8 +25,6 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.topics.compute.corpus import Corpus, Documents
 from swiftem.topics.documents import FEW, FLUSH, ROUNDS, TOLERANCE, BoundDocuments, word_topic
 
-__all__ = ["DocumentSnapshot", "DocumentsCompute", "DocumentsLoop", "RunningCounts"]
-
 LEAST_SCALE = 1e-80
 UPDATES = (Update(), Update(reference="anchor"))
 """Updates of :class:`DocumentsLoop`: sem and sem-vr."""

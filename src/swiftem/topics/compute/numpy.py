@@ -22,18 +22,6 @@ from swiftem.core.types import Array, Index
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "Entries",
-    "by_rows",
-    "counts_of_words",
-    "fold",
-    "log_likelihoods",
-    "pass_over",
-    "posterior",
-    "responsibilities",
-    "statistics",
-]
-
 SMALLEST = 1e-150
 """Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
 TINY = 1e-60

@@ -61,8 +61,6 @@ from swiftem.kernels.vector import (
 )
 from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
 
-__all__ = ["add_at", "add_parts", "fold_in", "m_step", "pass_over", "topics_at", "write_table"]
-
 SMALLEST_SINGLE, TINY_SINGLE = 1e-30, 1e-12
 """The least probability and the least share of a topic in float32."""
 ROOM = 256

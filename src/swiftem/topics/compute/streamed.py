@@ -16,8 +16,6 @@ from swiftem.data.stored import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
 from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents
 
-__all__ = ["BLOCK", "StreamedDocuments"]
-
 PARTS = 4
 """Maximum number of pieces of a block: each has sums of its own, which stay for the whole pass."""
 BLOCK = 4096

@@ -20,8 +20,6 @@ from swiftem.kernels.loop import CompiledLoop
 from swiftem.kernels.threads import in_order, part_ends
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta
 
-__all__ = ["Tables", "Tokens", "TokensCompute", "TokensLoop", "is_unrolled", "read_tokens"]
-
 BLOCK = 1 << 16
 """Tokens read at once."""
 

@@ -33,8 +33,6 @@ import numpy as np
 from swiftem.kernels.compile import helper, inlined, kernel
 from swiftem.kernels.vector import borrowed, prefetch, prefetch_row
 
-__all__ = ["full_pass", "iterate", "log_likelihood"]
-
 U, CENTRE, ANCHOR = range(3)
 """Parts of a row of a table: u, C, and the anchor's θ (of words: times topic_scale)."""
 SMALLEST = 1e-250

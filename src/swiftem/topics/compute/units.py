@@ -26,8 +26,6 @@ from swiftem.topics.documents import BoundDocuments
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["UnitDocuments", "UnitDocumentsCompute", "read_documents", "unit_counts"]
-
 ROUNDS, TOLERANCE = 50, 1e-3
 """When the E-step of a document ends."""
 SAMPLE = 5_000
