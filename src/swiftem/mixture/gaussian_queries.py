@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -48,9 +48,17 @@ class GaussianQueries(MixtureEstimator):
     covariances_: NDArray[Any]
     precisions_cholesky_: NDArray[Any]
 
-    @abstractmethod
-    def _set_parameters(self, params: Any) -> None:
-        """Set the fitted attributes, as scikit-learn's class does."""
+    def _set_arrays(self, weights: Array, means: Array, covariances: Array, factors: Array) -> None:
+        """Set the fitted attributes."""
+        self.weights_, self.means_, self.covariances_ = weights, means, covariances
+        self.precisions_cholesky_ = factors
+        if self.covariance_type in ("full", "tied"):
+            d = means.shape[1]
+            self.precisions_ = np.array([one @ one.T for one in factors.reshape(-1, d, d)]).reshape(
+                factors.shape
+            )
+        else:
+            self.precisions_ = factors**2
 
     @classmethod
     def from_parameters(
@@ -116,7 +124,7 @@ class GaussianQueries(MixtureEstimator):
     def attributes_of(self, theta: Theta) -> dict[str, NDArray[Any]]:
         """Return the attributes for ``theta``, for callbacks."""
         made = type(self)(**self.get_params(deep=False))
-        made._set_parameters(tuple(theta))
+        made._set_arrays(*theta)
         return {name: getattr(made, name) for name in (*FITTED, "precisions_")}
 
     def to_sklearn(self) -> sklearn.mixture.GaussianMixture:
@@ -138,10 +146,9 @@ class GaussianQueries(MixtureEstimator):
         if not isinstance(values["init_params"], str) or values["init_params"] == "race":
             values["init_params"] = "kmeans"
         theirs.set_params(**values)
-        theirs._set_parameters(tuple(np.copy(getattr(self, name)) for name in FITTED))
-        for name in HOW:
+        for name in (*FITTED, "precisions_", *HOW):
             if hasattr(self, name):
-                setattr(theirs, name, getattr(self, name))
+                setattr(theirs, name, deepcopy(getattr(self, name)))
         return theirs
 
     def full_covariances(self) -> Array:
@@ -250,7 +257,7 @@ class GaussianQueries(MixtureEstimator):
         made = type(self).from_parameters(
             weights, means, covariances, covariance_type=self.covariance_type, random_state=self.random_state
         )
-        made._set_parameters(tuple(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
+        made._set_arrays(*(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
         if hasattr(self, "feature_names_in_"):
             made.feature_names_in_ = self.feature_names_in_[index]
         return made

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import in_numpy
 from swiftem.core.types import Array
+from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.validated import read_weights
 from swiftem.mixture.scores import NUMBERS, criteria
@@ -33,7 +33,7 @@ MOST = 1e15
 """Largest mean of a Poisson draw: above it the normal distribution has the same digits."""
 
 
-class RegressionQueries(BaseEstimator):  # type: ignore[misc]
+class RegressionQueries(Estimator):
     """Methods that need fitted parameters."""
 
     n_components: int
