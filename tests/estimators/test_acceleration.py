@@ -210,7 +210,7 @@ def test_files_keep_it(tmp_path, name):
 @pytest.mark.parametrize(
     ("make", "data", "message"),
     [
-        (lambda: gaussian(acceleration="fast"), rows, "'acceleration' parameter of GaussianMixture must be"),
+        (lambda: gaussian(acceleration="fast"), rows, "acceleration must be None or 'squarem'"),
         (lambda: gaussian(acceleration="squarem", method="sem"), rows, "must be None for method='sem', got"),
         (
             lambda: gaussian(acceleration="squarem", method=methods.OnlineEM()), rows,

@@ -21,13 +21,12 @@ from swiftem.core.schedules import Schedule, resolve
 from swiftem.core.types import Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
-from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
+from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.persistence import Persistent
-from swiftem.fit.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
+from swiftem.fit.parameters import CallbackSupportMixin, with_callbacks
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import allows_missing, blocks_of, is_stored
 from swiftem.fit.watch import StartWatch, Watcher
@@ -58,11 +57,10 @@ AFTER_SAMPLE = 1.0
 passes gain little, and further ones with larger steps are cheaper than a stochastic method."""
 
 
-class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
+class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[misc]
     """``fit``, ``partial_fit``, ``save`` and ``load`` of all mixtures."""
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the parameters.
 
@@ -84,6 +82,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self
             Ctrl-C leaves a fitted model, with a warning; while starts race, the best one so far.
         """
+        self._validate_params()
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
         if getattr(self, "dither", None) is not None:
@@ -285,7 +284,6 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         labels: NDArray[Any] = self.fit(X, y, sample_weight).predict(X)
         return labels
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more rows, by online EM; memory use does not grow with the data.
 
@@ -310,6 +308,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         sample_weight : array-like, shape (n,), optional
             Non-negative weights; rows of weight zero add nothing.
         """
+        self._validate_params()
         if getattr(self, "dither", None) is not None:
             raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         is_mapped = get_config()["memory_limit"] is not None and isinstance(X, np.memmap)

@@ -7,27 +7,24 @@ the private methods that scikit-learn's own tests call. All computations are rep
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context, mixture
+from sklearn import mixture
 
-from swiftem.core.checks import TOO_LARGE, check_real, in_numpy
+from swiftem.core.checks import as_floats, check_real
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Theta
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.sklearn_parts import (
-    Interval,
-    StrOptions,
-    _compute_precision_cholesky_from_precisions,
-)
+from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, integer, one_of
 from swiftem.fit.validated import allows_missing
 from swiftem.methods import Method
 from swiftem.mixture.base import MixtureBase
 from swiftem.mixture.content import FITTED, read_gaussians
+from swiftem.mixture.covariance import COVARIANCES
 from swiftem.mixture.gaussian_queries import GaussianQueries, covariances_of
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.prior import NormalInverseWishart
@@ -149,12 +146,15 @@ lower_bounds_, n_features_in_, feature_names_in_
     array([0.75, 0.25])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **mixture.GaussianMixture._parameter_constraints,
-        **MixtureBase._shared_constraints,
-        "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
-        "dither": [None, StrOptions({"auto"})],
-        "prior": [None, NormalInverseWishart],
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **MixtureBase._allowed,
+        "covariance_type": [one_of(["full", "tied", "diag", "spherical"])],
+        "reg_covar": [NOT_NEGATIVE],
+        "means_init": [NONE, ARRAY],
+        "precisions_init": [NONE, ARRAY],
+        "moves": [one_of(["auto"]), integer(0)],
+        "dither": [NONE, one_of(["auto"])],
+        "prior": [NONE, instance_of(NormalInverseWishart)],
     }
 
     n_components: int = 1
@@ -189,16 +189,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         tags.input_tags.allow_nan = allows_missing(self)
         return tags
 
-    _set_parameters = mixture.GaussianMixture._set_parameters
-
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
-        for name in ("weights_init", "means_init", "precisions_init"):
-            setattr(self, name, in_numpy(getattr(self, name)))  # which are set to arrays below, too
-        with config_context(array_api_dispatch=False):  # which allows for two starts only
-            try:
-                mixture.GaussianMixture._check_parameters(self, X, xp=xp)
-            except OverflowError:
-                raise ValueError(TOO_LARGE.format("A start (weights_init, means_init, ...)")) from None
+        self._given_start(None, X.shape[1])
         self._check_memory(X.shape[1])
 
     def _check_memory(self, d: int) -> None:
@@ -226,15 +218,15 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def _given_start(self, model: Any, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}
-        for name in ("weights", "means"):
-            value = getattr(self, f"{name}_init")
-            if value is not None:
-                given[name] = np.asarray(value, dtype=np.float64)
+        if self.weights_init is not None:
+            given["weights"] = read_weights_init(self.weights_init, self.n_components)
+        if self.means_init is not None:
+            given["means"] = _as_start("means", self.means_init, (self.n_components, d))
         if self.precisions_init is not None:
-            kind = self.covariance_type
-            factors = _compute_precision_cholesky_from_precisions(self.precisions_init, kind, xp=np)
-            given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
-            given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
+            kind = COVARIANCES[self.covariance_type]
+            shape = kind.shape(self.n_components, d)
+            given["precisions_cholesky"] = factors_of_precisions(self.precisions_init, kind.name, shape)
+            given["covariances"] = covariances_of(given["precisions_cholesky"], kind.name)
         return given
 
     def _middle(self) -> Array:
@@ -245,7 +237,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         return {name: np.asarray(getattr(self, name)) for name in FITTED}
 
     def _read_fitted(self, content: ModelContent, d: int) -> None:
-        self._set_parameters(read_gaussians(content, self._model(), d))
+        self._set_arrays(*read_gaussians(content, self._model(), d))
         self._check_parameters(np.empty((0, d)), xp=np)
         if self.prior is not None:
             self.prior.bind(np.zeros(d), has_matrices=False)
@@ -259,4 +251,40 @@ lower_bounds_, n_features_in_, feature_names_in_
                 f"X must have a scale at which {np.dtype(dtype).name} can hold covariances and their "
                 "inverses: scale the columns, or pass float64."
             )
-        self._set_parameters(parts)
+        self._set_arrays(*parts)
+
+
+def read_weights_init(weights: ArrayLike, n_components: int) -> Array:
+    """Return the weights of a start; errors have scikit-learn's words."""
+    given = _as_start("weights", weights, (n_components,))
+    if not ((given >= 0.0) & (given <= 1.0)).all():
+        raise ValueError(
+            f"The parameter 'weights' should be in the range [0, 1], but got max value {given.min():.5f}, "
+            f"min value {given.max():.5f}"
+        )
+    if abs(given.sum() - 1.0) > (1e-6 if getattr(weights, "dtype", None) == np.float32 else 1e-8):
+        raise ValueError(
+            f"The parameter 'weights' should be normalized, but got sum(weights) = {given.sum():.5f}"
+        )
+    return given
+
+
+def factors_of_precisions(precisions: ArrayLike, kind: str, shape: tuple[int, ...]) -> Array:
+    """Return ``precisions_cholesky`` of the precisions of a start; errors have scikit-learn's words."""
+    given = _as_start(f"{kind} precision", precisions, shape)
+    if kind in ("diag", "spherical"):
+        if not (given > 0.0).all():
+            raise ValueError(f"'{kind} precision' should be positive")
+        return np.sqrt(given)
+    is_symmetric = np.allclose(given, np.swapaxes(given, -1, -2))
+    if not is_symmetric or not (np.linalg.eigvalsh(given) > 0.0).all():
+        raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
+    # With rows and columns in reverse order the lower factor becomes the upper one.
+    return np.asarray(np.linalg.cholesky(given[..., ::-1, ::-1])[..., ::-1, ::-1], dtype=np.float64)
+
+
+def _as_start(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    given = as_floats(name, values)
+    if given.shape != shape:
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}")
+    return given

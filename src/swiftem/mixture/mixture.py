@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +16,7 @@ from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.sklearn_parts import AT_LEAST_ONE, NOT_NEGATIVE, Interval
+from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of
 from swiftem.methods import Method
 from swiftem.mixture.base import MixtureBase
 from swiftem.mixture.families import Blocks, Family, Given, read_family
@@ -33,7 +31,7 @@ __all__ = ["Mixture"]
 
 
 @dataclass(eq=False, repr=False)
-class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
+class Mixture(TabularMixture):
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters
@@ -126,15 +124,11 @@ n_features_in_, feature_names_in_
            [1.]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **MixtureBase._shared_constraints,
-        "family": [str, Family, Mapping],
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **MixtureBase._allowed,
+        "family": [instance_of(str, Family, Mapping)],
         "smoothing": [NOT_NEGATIVE],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_init": [AT_LEAST_ONE],
-        "weights_init": ["array-like", None],
-        "params_init": [dict, None],
-        "warm_start": ["boolean"],
+        "params_init": [NONE, instance_of(dict)],
     }
 
     n_components: int = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -9,17 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import as_floats, check_simplex, shown
-from swiftem.fit.checkpoint import CheckpointedClones, Place, kept_apart
+from swiftem.fit.checkpoint import Place, kept_apart
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.persistence import Persistent
-from swiftem.fit.sklearn_parts import (
-    AT_LEAST_ONE,
-    CONSTRAINTS,
-    NOT_NEGATIVE,
-    StrOptions,
-    _fit_context,
-)
+from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, one_of
 from swiftem.fit.validated import read_weights
 from swiftem.mixture.plan import METHOD_NAMES
 from swiftem.regression.file import regressions_from_file, regressions_to_file
@@ -60,7 +54,7 @@ OF_MIXTURE = (
 
 
 @dataclass(eq=False, repr=False)
-class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
+class RegressionMixture(RegressionQueries):
     r"""Mixture of linear or Poisson regressions of y on X, fitted by EM.
 
     A row is of class m with probability :math:`\omega_m`; given the class, y is normal with mean
@@ -126,15 +120,14 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
            [ 3.]]), array([0.7, 0.3]))
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: CONSTRAINTS[name] for name in OF_MIXTURE if name in CONSTRAINTS},
-        "family": [StrOptions({"gaussian", "poisson"})],
-        "fit_intercept": ["boolean"],
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **COMMON,
+        "family": [one_of(["gaussian", "poisson"])],
+        "fit_intercept": [BOOLEAN],
         "smoothing": [NOT_NEGATIVE],
         "max_iter": [AT_LEAST_ONE],
         "n_init": [AT_LEAST_ONE],
-        "warm_start": ["boolean"],
-        "method": [StrOptions(set(METHOD_NAMES))],
+        "method": [one_of(METHOD_NAMES)],
     }
 
     n_components: int = 2
@@ -215,7 +208,6 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         made.stationarity_ = made.log_likelihood_ = np.nan
         return made
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the parameters.
 
@@ -233,6 +225,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         self
             Ctrl-C leaves a fitted model, with a warning.
         """
+        self._validate_params()
         self._check_method("fit")
         goes_on = self.warm_start and hasattr(self, "weights_")
         read = self._read_for_fit(X, y, sample_weight, reset=True, least=self.n_components)
@@ -253,7 +246,6 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         self.log_likelihood_ = total / of_all
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more rows, by online EM, as :meth:`swiftem.Mixture.partial_fit`.
 
@@ -268,6 +260,7 @@ class RegressionMixture(CheckpointedClones, RegressionQueries, Persistent):
         sample_weight : array-like, shape (n,), optional
             Non-negative weights.
         """
+        self._validate_params()
         self._check_method("partial_fit")
         is_first = not hasattr(self, "weights_")
         read = self._read_for_fit(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -18,18 +19,20 @@ from swiftem.core.files import row_blocks
 from swiftem.core.messages import warn
 from swiftem.core.problem import relative_change
 from swiftem.core.types import Array
-from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
+from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget
+from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
-from swiftem.fit.persistence import Persistent
-from swiftem.fit.sklearn_parts import (
+from swiftem.fit.parameters import (
+    ARRAY,
     AT_LEAST_ONE,
-    CONSTRAINTS,
+    BOOLEAN,
+    COMMON,
     NOT_NEGATIVE,
+    Allowed,
     CallbackSupportMixin,
-    StrOptions,
-    _fit_context,
+    one_of,
     with_callbacks,
 )
 from swiftem.fit.stopping import MOST_PASSES
@@ -51,18 +54,16 @@ __all__ = ["PLSA"]
 
 @dataclass(eq=False, repr=False)
 class PLSA(
-    CheckpointedClones,
     VerboseLines,
     TopicInput,
     TopicStream,
     TopicFile,
     TopicRelations,
     TopicQueries,
-    Persistent,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    Estimator,
 ):
     r"""Probabilistic latent semantic analysis: documents as mixtures of topics, topics as mixtures of words.
 
@@ -162,18 +163,18 @@ class PLSA(
     array(['plsa0', 'plsa1'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CONSTRAINTS,
-        "alpha": [NOT_NEGATIVE, "array-like", StrOptions({LEARN})],
-        "beta": [NOT_NEGATIVE, "array-like", StrOptions({"auto"})],
-        "background": [StrOptions({"auto"}), "boolean"],
-        "decorrelation": [StrOptions({"auto"}), NOT_NEGATIVE],
-        "method": [StrOptions(set(METHODS))],
-        "init": [StrOptions(set(INITS)), "array-like"],
-        "n_init": [StrOptions({"auto"}), AT_LEAST_ONE],
-        "leave_one_out": [StrOptions({"auto"}), "boolean"],
-        "precision": [StrOptions({"auto", "float32", "float64"})],
-        "sampling": [StrOptions(set(SAMPLING))],
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **COMMON,
+        "alpha": [NOT_NEGATIVE, ARRAY, one_of([LEARN])],
+        "beta": [NOT_NEGATIVE, ARRAY, one_of(["auto"])],
+        "background": [one_of(["auto"]), BOOLEAN],
+        "decorrelation": [one_of(["auto"]), NOT_NEGATIVE],
+        "method": [one_of(METHODS)],
+        "init": [one_of(INITS), ARRAY],
+        "n_init": [one_of(["auto"]), AT_LEAST_ONE],
+        "leave_one_out": [one_of(["auto"]), BOOLEAN],
+        "precision": [one_of(["auto", "float32", "float64"])],
+        "sampling": [one_of(SAMPLING)],
         "max_iter": [AT_LEAST_ONE],
     }
 
@@ -217,7 +218,6 @@ class PLSA(
         return int(self.components_.shape[0])
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the topics.
 
@@ -238,6 +238,7 @@ class PLSA(
         self
             Ctrl-C leaves a fitted model, with a warning.
         """
+        self._validate_params()
         documents, there = self._documents(X, sample_weight, reset=True)
         alpha, beta = self._first_alpha(), self._beta(documents.n_words)
         plan = plan_topics(

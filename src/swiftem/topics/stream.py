@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from swiftem.core.checks import check_int, shown
 from swiftem.core.types import Array
-from swiftem.fit.sklearn_parts import _fit_context
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.documents import RunningCounts
 from swiftem.topics.documents import m_step
@@ -44,6 +43,7 @@ class TopicStream:
 
         @property
         def _learns_alpha(self) -> bool: ...
+        def _validate_params(self) -> None: ...
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
         def _weights(
             self, sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False
@@ -53,7 +53,6 @@ class TopicStream:
         def _beta(self, n_words: int) -> Array: ...
         def _starts(self, documents: Documents, beta: Array, random_state: Any) -> list[Array]: ...
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more documents, by online EM, in any number of calls.
 
@@ -62,6 +61,7 @@ class TopicStream:
         ``partial_fit`` forgets its first documents slowly, as their topics were poor. Neither follows topics
         that change: for this, fit again.
         """
+        self._validate_params()
         first = not hasattr(self, "components_")
         X = self._counts(X, reset=first)
         if not first and len(self.components_) != self.n_components:
