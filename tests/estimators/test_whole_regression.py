@@ -228,13 +228,13 @@ def test_selection_finds_the_number(family):
 
 def test_a_component_more_is_never_worse():
     X, y = data("poisson", 300)
-    from swiftem.regression.candidate_fits import RegressionFits
+    from swiftem.regression.candidates import regression_candidates
 
-    fits = RegressionFits.prepare_responses(X, y, None, "bic", 1, 0, {"fit_intercept": False}, "poisson", "p")
-    one = fits.fit("p", 1, None)
-    twice = fits._doubled(one, 3, 0)
+    candidates = regression_candidates("poisson", X, y, None, {"fit_intercept": False})
+    one = candidates.new(1).fit(X, y)
+    twice = candidates.doubled(one, 3)
     assert twice.n_components == 3
-    assert twice.score(X, y) == pytest.approx(one.mixture.score(X, y), rel=1e-12)
+    assert twice.score(X, y) == pytest.approx(one.score(X, y), rel=1e-12)
     assert not twice.fit_intercept
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.mixture import candidate_fits
+from swiftem.mixture import candidates
 from swiftem.mixture.starts.split import double_component
 from swiftem.models import NormalInverseWishart
 
@@ -63,56 +63,40 @@ def test_bic_finds_the_number_of_components_and_the_kind(kind):
     assert (best.covariance_type, best.n_components) == (kind, 3)
 
 
-def test_the_best_is_fitted_and_its_criteria_are_its_own(found):
+def test_the_table_has_every_fit_with_its_criteria(found):
     X = rows_of("full")
-    row = found.ranking[0]
-    assert found.best is found.models[row.key]
-    assert row.bic == row.value == pytest.approx(found.best.bic(X), rel=1e-12)
-    assert row.aic == pytest.approx(found.best.aic(X), rel=1e-12)
-    assert row.icl == pytest.approx(found.best.icl(X), rel=1e-10)
-    assert row.log_likelihood == pytest.approx(found.best.score(X), rel=1e-12)
-    assert row.n_parameters == found.best._n_parameters()
-    assert found.best.get_params()["warm_start"] is False
-    assert len(found.best.predict(X)) == len(X)
-
-
-def test_the_table_has_every_fit_and_the_ranking_orders_it(found):
     assert [row.key for row in found.table] == [(kind, count) for kind in KINDS for count in range(1, 7)]
     values = [row.value for row in found.ranking]
     assert values == sorted(values)
     assert set(found.ranking) == set(found.table)
     assert found.table[0].start == "fresh"
+    assert found.best is found.models[found.ranking[0].key]
     for row in found.table:
         mixture = found.models[row.key]
         assert (mixture.covariance_type, mixture.n_components) == row.key
         assert row.n_parameters == mixture._n_parameters()
+        assert row.bic == row.value == pytest.approx(mixture.bic(X), rel=1e-12)
+        assert row.aic == pytest.approx(mixture.aic(X), rel=1e-12)
+        assert row.icl == pytest.approx(mixture.icl(X), rel=1e-10)
+        assert row.log_likelihood == pytest.approx(mixture.score(X), rel=1e-12)
+        assert not mixture.warm_start
 
 
-@pytest.mark.parametrize("criterion", ["bic", "aic", "icl"])
-def test_criteria_by_name(criterion):
-    found = swiftem.select(rows_of("tied", n=60), range(1, 4), "tied", criterion, random_state=0)
-    assert [row.value for row in found.table] == [getattr(row, criterion) for row in found.table]
-    assert found.criterion == criterion.upper()
-
-
-def test_a_callable_criterion_is_called_like_a_method():
+def test_criteria_by_name_and_by_function():
     X, weight = rows_of("full", n=60), np.linspace(0.5, 1.5, 180)
-    by_name = swiftem.select(X, range(1, 4), "full", "icl", sample_weight=weight, random_state=0)
-    by_method = swiftem.select(
-        X, range(1, 4), "full", swiftem.GaussianMixture.icl, sample_weight=weight, random_state=0
-    )
-    np.testing.assert_allclose(
-        [row.value for row in by_method.table], [row.value for row in by_name.table], rtol=1e-10
-    )
-    assert by_method.criterion == "icl"
-
-
-def test_a_criterion_on_other_rows():
+    options = {"n_components": range(1, 4), "covariance_types": "full", "random_state": 0}
+    for name in ("aic", "icl"):
+        by_name = swiftem.select(X, criterion=name, sample_weight=weight, **options)
+        assert [row.value for row in by_name.table] == [getattr(row, name) for row in by_name.table]
+        assert by_name.criterion == name.upper()
+        method = getattr(swiftem.GaussianMixture, name)
+        by_method = swiftem.select(X, criterion=method, sample_weight=weight, **options)
+        values = [[row.value for row in found.table] for found in (by_name, by_method)]
+        np.testing.assert_allclose(*values, rtol=1e-10)
+        assert by_method.criterion == name
     held_out = rows_of("full", seed=1)
-    found = swiftem.select(
-        rows_of("full"), range(1, 5), "full", lambda mixture, X, w: -mixture.score(held_out), random_state=0
-    )
-    assert found.best.n_components >= 3
+    found = swiftem.select(X, criterion=lambda mixture, X, w: -mixture.score(held_out), **options)
+    assert found.best.n_components == 3
     assert found.criterion == "criterion"
 
 
@@ -140,15 +124,10 @@ def test_the_log_likelihood_never_falls_with_components(data, seed):
     assert_never_falls(swiftem.select(X, range(1, 7), random_state=seed))
 
 
-def test_it_never_falls_with_a_stochastic_method_either():
-    found = swiftem.select(
-        rows_of("full", n=300), range(1, 6), ("full", "diag"), random_state=0, method="sem"
-    )
-    assert_never_falls(found)
-
-
-def test_it_never_falls_over_gaps_in_the_numbers():
-    found = swiftem.select(rows_of("diag"), [8, 1, 3, 3], ("diag", "tied"), random_state=0)
+def test_it_never_falls_with_a_stochastic_method_or_over_gaps():
+    options = {"covariance_types": ("full", "diag"), "random_state": 0}
+    assert_never_falls(swiftem.select(rows_of("full"), range(1, 6), method="sem", **options))
+    found = swiftem.select(rows_of("diag"), [8, 1, 3, 3], **options)
     assert [row.n_components for row in found.table] == [1, 3, 8] * 2
     assert_never_falls(found)
 
@@ -173,7 +152,7 @@ def test_where_nothing_is_better_a_component_is_doubled(monkeypatch):
         means[-1] += 50.0
         return weights, means, covariances
 
-    monkeypatch.setattr(candidate_fits, "split_component", far_apart)
+    monkeypatch.setattr(candidates, "split_component", far_apart)
     X = np.random.default_rng(0).normal(size=(500, 2))
     with pytest.warns(ConvergenceWarning, match="1 component, did not converge"):
         found = swiftem.select(
@@ -212,11 +191,16 @@ def test_integer_weights_count_as_repetitions():
     assert one.bic == pytest.approx(other.bic, rel=1e-6)
 
 
-def test_weights_decide():
-    X = rows_of("full")
-    heavy = np.where(np.arange(len(X)) < 600, 1.0, 1e-9)  # the third component hardly counts
-    best = swiftem.select(X, range(1, 5), "full", sample_weight=heavy, random_state=0).best
-    assert best.n_components == 2
+def test_weights_decide_also_by_a_sample():
+    X = rows_of("full", n=900)  # splits are chosen by 2,000 rows
+    heavy = np.where(np.arange(len(X)) < 1800, 1.0, 1e-9)  # the third component hardly counts
+    for weight, count in (
+        (None, 3),
+        (np.random.default_rng(0).uniform(0.5, 2.0, size=len(X)), 3),
+        (heavy, 2),
+    ):
+        best = swiftem.select(X, range(1, 5), "full", sample_weight=weight, random_state=0).best
+        assert best.n_components == count
 
 
 def test_float32_stays_and_gives_the_same_choice(found):
@@ -226,35 +210,15 @@ def test_float32_stays_and_gives_the_same_choice(found):
     assert_never_falls(single, 1e-6)
 
 
-def test_more_rows_than_the_sample_for_splits_with_and_without_weights():
-    X = rows_of("full", n=900)
-    for weight in (None, np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))):
-        found = swiftem.select(X, range(1, 5), ("full", "tied"), sample_weight=weight, random_state=0)
-        assert found.ranking[0].key == ("full", 3)
-
-
-def test_column_names_are_kept(monkeypatch):
-    class Table:  # as much of a data frame as is needed without pandas
-        columns = np.array(["length", "width"], dtype=object)
-
-    from sklearn.utils import validation
-
-    real = validation._get_feature_names
-    monkeypatch.setattr(
-        validation, "_get_feature_names",
-        lambda X: Table.columns if isinstance(X, list) else real(X),
-    )  # fmt: skip
-    found = swiftem.select(rows_of("full", n=40).tolist(), [1, 2], "full", random_state=0)
-    for mixture in found.models.values():
-        assert list(mixture.feature_names_in_) == ["length", "width"]
-
-
-def test_parameters_of_the_estimator_are_passed_on():
-    found = swiftem.select(
-        rows_of("diag", n=60), [1, 2], "diag", random_state=0, reg_covar=0.5, method="em", n_init=3
-    )
-    assert (found.best.reg_covar, found.best.method, found.best.n_init) == (0.5, "em", 3)
+def test_names_of_columns_and_parameters_are_those_of_the_mixtures():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows_of("diag", n=60), columns=["length", "width"])
+    found = swiftem.select(frame, [1, 2], "diag", random_state=0, reg_covar=0.5, method="em", n_init=3)
     assert found.best.covariances_.min() >= 0.5
+    for mixture in found.models.values():
+        assert (mixture.reg_covar, mixture.method, mixture.n_init) == (0.5, "em", 3)
+        assert list(mixture.feature_names_in_) == ["length", "width"]
+        mixture.predict(frame)
 
 
 def test_with_a_prior_the_better_posterior_is_kept():
@@ -269,33 +233,15 @@ def test_with_a_prior_the_better_posterior_is_kept():
 # --- threads and seeds ---
 
 
-def test_threads_change_nothing():
+def test_threads_and_other_kinds_change_nothing():
     X = rows_of("full", n=100)
-    one, two, all_cores = (swiftem.select(X, range(1, 6), random_state=0, n_jobs=jobs) for jobs in (1, 2, -1))
-    assert without_time(one) == without_time(two) == without_time(all_cores)
+    one, two, every = (swiftem.select(X, range(1, 6), random_state=0, n_jobs=jobs) for jobs in (1, 2, -1))
+    assert without_time(one) == without_time(two) == without_time(every)
     np.testing.assert_array_equal(one.best.means_, two.best.means_)
-
-
-def test_a_kind_does_not_depend_on_the_others():
-    X = rows_of("full", n=100)
-    alone = swiftem.select(X, range(1, 4), "tied", random_state=0)
-    among = swiftem.select(X, range(1, 4), ["diag", "tied"], random_state=0)
-    assert without_time(alone) == without_time(among)[3:]
-
-
-def test_seeds():
-    X = np.random.default_rng(0).normal(size=(200, 3))
-    first, again, other = (swiftem.select(X, [4], "full", random_state=seed) for seed in (3, 3, 4))
-    assert without_time(first) == without_time(again)
-    assert first.table[0].bic != other.table[0].bic
-
-
-def test_blas_threads_are_given_back():
-    from threadpoolctl import threadpool_info
-
-    before = threadpool_info()
-    swiftem.select(rows_of("full", n=30), [1, 2], random_state=0)
-    assert threadpool_info() == before
+    alone = swiftem.select(X, range(1, 6), "tied", random_state=0)
+    assert without_time(alone) == without_time(one)[5:10]
+    other = swiftem.select(X, [4], "full", random_state=4)
+    assert other.table[0].bic != one.table[3].bic
 
 
 # --- what fails ---
@@ -307,11 +253,15 @@ def test_a_fit_that_fails_is_listed_with_its_reason():
     assert [bool(row.failed) for row in found.table] == [False, False, True]
     last = found.ranking[-1]
     assert last.key == ("spherical", 8)
-    assert "n_samples >= n_components" in last.failed
     assert np.isnan(last.value)
-    assert ("spherical", 8) not in found.models
-    assert "1 of them failed" in repr(found)
-    assert "Failed: spherical 8. Expected n_samples" in repr(found)
+    assert last.key not in found.models
+    assert "(3 fits, 1 of them failed)" in found.reason
+    assert "Failed: spherical 8. Expected n_samples >= n_components" in repr(found)
+    with pytest.raises(ValueError, match=r"None of the 2 fits succeeded\. Expected n_samples"):
+        swiftem.select(X, [7, 8], "full", random_state=0)
+    found = swiftem.select(X, [1, 2], "full", lambda m, X, w: np.nan if m.n_components == 1 else 0.0)
+    assert found.table[0].failed == "The criterion is nan."
+    assert found.best.n_components == 2
 
 
 def test_kinds_that_fail_leave_the_others(monkeypatch):
@@ -327,19 +277,6 @@ def test_kinds_that_fail_leave_the_others(monkeypatch):
     assert [bool(row.failed) for row in found.table] == [False, True, True, False, False, False]
     assert found.best.covariance_type == "diag"
     assert set(found.plot().get_legend_handles_labels()[1]) == {"full", "diag"}
-
-
-def test_where_all_fail_the_reason_is_raised():
-    with pytest.raises(ValueError, match=r"None of the 2 fits succeeded\. Expected n_samples"):
-        swiftem.select(rows_of("full", n=1), [5, 6], "full", random_state=0)
-
-
-def test_a_criterion_that_is_not_finite_is_a_failure():
-    found = swiftem.select(
-        rows_of("full", n=50), [1, 2], "full", lambda m, X, w: np.nan if m.n_components == 1 else 0.0
-    )
-    assert found.table[0].failed == "The criterion is nan."
-    assert found.best.n_components == 2
 
 
 def test_a_best_fit_that_did_not_converge_is_warned_of():
@@ -423,63 +360,47 @@ def test_bad_arguments_get_one_sentence(arguments, error, words):
 # --- how it looks ---
 
 
-def test_it_prints_the_ten_best(found):
+def test_the_ten_best_are_shown(found, tmp_path):
     lines = repr(found).splitlines()
-    assert lines[0] == "BIC is lowest for full covariances, 3 components (24 fits)"
-    assert lines[1].split()[:3] == ["covariances", "components", "BIC"]
-    assert lines[2].split()[:3] == ["1", "full", "3"]
-    assert lines[-1] == "14 more in .ranking."
-    assert len(lines) == 13
-    assert len({len(line.rstrip()) for line in lines[1:12]}) == 1
-
-
-def test_it_says_when_more_components_may_be_better():
-    found = swiftem.select(rows_of("full", n=100), [1, 2], "full", random_state=0)
-    assert "more may be better" in repr(found)
-    assert "more may be better" not in repr(swiftem.select(rows_of("full", n=100), 2, "full", random_state=0))
-
-
-def test_html_is_a_table_with_nothing_unescaped(found):
-    html = found._repr_html_()
-    assert html.count("<tr") == 11
-    assert html.count("<table>") == html.count("</table>") == 1
-
-    def a_b(mixture, X, weight):
-        return mixture.bic(X)
-
-    a_b.__name__ = "<b>"
-    html = swiftem.select(rows_of("full", n=30), [1], "full", a_b, random_state=0)._repr_html_()
-    assert "&lt;b&gt;" in html
-    assert "<b><" not in html
-
-
-def test_verbose_prints_a_line_for_each_fit(capsys):
-    swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0, verbose=True)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("tied, 1 component: BIC ")
-    assert lines[2].startswith("tied, 7 components: failed. Expected n_samples")
-
-
-def test_quiet_by_default(capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        swiftem.select(rows_of("full", n=100), range(1, 4), random_state=0)
-    assert capsys.readouterr().out == ""
-
-
-def test_plot_marks_the_best(found, tmp_path):
-    pytest.importorskip("matplotlib")
+    assert lines[0] == found.reason == "BIC is lowest for full covariances, 3 components (24 fits)"
+    assert lines[2].split()[:3] == ["covariances", "components", "BIC"]
+    assert lines[3].split()[:5] == [
+        "full",
+        "3",
+        f"{found.ranking[0].value:.2f}",
+        "0.00",
+        f"{found.ranking[0].log_likelihood:.5f}",
+    ]
+    assert lines[-1] == "... and 14 more fits."
+    assert len(lines) == 14
+    assert found._repr_html_().count("<tr") == 11
+    frame = found.to_pandas()
+    assert frame["bic"].tolist() == [row.bic for row in found.table]
     axes = found.plot()
     assert axes.get_legend_handles_labels()[1] == list(KINDS)
     assert axes.texts[0].get_text() == "best: full, 3"
     axes.figure.savefig(tmp_path / "selection.png")
 
 
-def test_it_is_imported_when_it_is_used():
-    from swiftem._select import select
+def test_a_selection_says_when_more_components_may_be_better():
+    found = swiftem.select(rows_of("full", n=100), [1, 2], "full", random_state=0)
+    assert "more may be better" in repr(found)
+    assert "more may be better" not in repr(swiftem.select(rows_of("full", n=100), 2, "full", random_state=0))
 
-    assert swiftem.select is select
+
+def test_verbose_prints_a_line_for_each_fit(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0)
+    assert capsys.readouterr().out == ""
+    told = []
+    swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0, verbose=True)
+    swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0, verbose=told.append)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(told) == 3
+    assert lines[0].startswith("tied, 1 component: BIC ")
+    assert lines[2] == told[2] != ""
+    assert lines[2].startswith("tied, 7 components: failed. Expected n_samples")
 
 
 def test_fits_to_a_small_survey_end_later():
