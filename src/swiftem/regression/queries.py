@@ -16,11 +16,12 @@ from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.validated import read_weights
 from swiftem.mixture.scores import NUMBERS, criteria
-from swiftem.mixture.tables.profile import Summary, percent_text
+from swiftem.mixture.tables.profile import component_table
 from swiftem.mixture.tables.tabular import chosen_places
 from swiftem.regression.newton_em import Regressions, log_densities, mean_of, normalised
 from swiftem.regression.responses import read_responses, read_rows
-from swiftem.show.numbers import number_text
+from swiftem.show.numbers import counted, number_text
+from swiftem.show.table import Table
 
 __all__ = ["RegressionQueries"]
 
@@ -273,7 +274,7 @@ class RegressionQueries(Estimator):
         found |= {name: {"coefficient": self.coef_[:, j].copy()} for j, name in enumerate(self._names())}
         return found | ({NOISE: {"variance": self.variances_.copy()}} if self.family == "gaussian" else {})
 
-    def summary(self) -> Summary:
+    def summary(self) -> Table:
         """Return a table to print: a row for each coefficient and the noise, a column for each component.
 
         Coefficients of Poisson responses are those of the logarithm of the mean.
@@ -286,10 +287,10 @@ class RegressionQueries(Estimator):
         Mixture of 2 regressions, gaussian, of y
         <BLANKLINE>
         column       parameter           component 0  component 1
-        weight                           25 %         75 %
-        (intercept)  coefficient         1            0
-        column 0     coefficient         2            3
-        (noise)      standard deviation  1            2
+        weight                                  25 %         75 %
+        (intercept)  coefficient                   1            0
+        column 0     coefficient                   2            3
+        (noise)      standard deviation            1            2
         """
         rows = []
         for name, parts in self.profile_.items():
@@ -298,12 +299,9 @@ class RegressionQueries(Estimator):
                 shown = np.sqrt(values) if is_noise else values
                 cells = (number_text(float(value)) for value in shown)
                 rows.append((name, "standard deviation" if is_noise else what, *cells))
-        count = "1 regression" if self.n_components == 1 else f"{self.n_components} regressions"
-        return Summary(
-            f"Mixture of {count}, {self.family}, of {self.response_name_ or 'y'}",
-            ("column", "parameter", *(f"component {m}" for m in range(self.n_components))),
-            (("weight", "", *(percent_text(float(weight)) for weight in self.weights_)), *rows),
-        )
+        count = counted(self.n_components, "regression")
+        title = f"Mixture of {count}, {self.family}, of {self.response_name_ or 'y'}"
+        return component_table(title, ("column", "parameter"), self.weights_, rows)
 
     def plot(
         self,
