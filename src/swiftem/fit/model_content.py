@@ -168,7 +168,7 @@ def check_parameters(estimator: Any) -> None:
     """Raise ValueError for parameters that pass the estimator's constraints but that no fit accepts."""
     if type(estimator.n_components) is not int:
         raise ValueError(f"n_components must be an integer, got {_short(estimator.n_components)}")
-    step = estimator.step_size
+    step = getattr(estimator, "step_size", "auto")
     if not (step == "auto" or callable(step) or hasattr(step, "resolve")):
         check_step(step)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
 
 from swiftem.core.checks import as_floats, check_not_lazy, in_numpy, is_tensor
 from swiftem.core.source import Source
@@ -105,7 +106,7 @@ def check_columns(estimator: Any, source: StoredSource | UnitSource | TensorSour
         )
 
 
-class MixtureBase(Estimator):
+class MixtureBase(DensityMixin, Estimator):  # type: ignore[misc]
     """Parameters of all mixtures, and the methods that each kind of mixture implements.
 
     Everything else uses the model's :class:`swiftem.mixture.components.BoundComponents`.

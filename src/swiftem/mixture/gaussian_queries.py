@@ -19,6 +19,9 @@ from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
 from swiftem.mixture.device import sample_on_device
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.tables.profile import component_table, spread_text
+from swiftem.show.numbers import counted
+from swiftem.show.table import Table
 
 if TYPE_CHECKING:
     import sklearn.mixture
@@ -274,6 +277,37 @@ class GaussianQueries(MixtureEstimator):
         if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
             raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
         return np.asarray(index % d, dtype=np.intp)
+
+    def summary(self) -> Table:
+        """Return a table to print: mean ± standard deviation of each column by component.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = [1.0], [[2.0, -1.0]], [[[4.0, 0.0], [0.0, 1.0]]]
+        >>> swiftem.GaussianMixture.from_parameters(*given).summary()
+        Mixture of 1 component, Gaussian with full covariances
+        <BLANKLINE>
+        column    component 0
+        weight          100 %
+        column 0        2 ± 2
+        column 1       -1 ± 1
+        """
+        check_is_fitted(self)
+        variances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type in ("full", "tied"):
+            variances = np.diagonal(variances, axis1=-2, axis2=-1)
+        elif self.covariance_type == "spherical":
+            variances = variances[:, None]
+        deviations = np.sqrt(np.broadcast_to(variances, self.means_.shape))
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
+        rows = [
+            (str(name), *map(spread_text, means.tolist(), spreads.tolist()))
+            for name, means, spreads in zip(names, self.means_.T, deviations.T, strict=True)
+        ]
+        count = counted(self.n_components, "component")
+        title = f"Mixture of {count}, Gaussian with {self.covariance_type} covariances"
+        return component_table(title, ("column",), self.weights_, rows)
 
     def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
         """Plot the components of a mixture of two columns as ellipses, over ``X``; return the axes."""

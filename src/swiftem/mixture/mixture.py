@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,7 +31,7 @@ __all__ = ["Mixture"]
 
 
 @dataclass(eq=False, repr=False)
-class Mixture(TabularMixture, DensityMixin):  # type: ignore[misc]
+class Mixture(TabularMixture):
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters

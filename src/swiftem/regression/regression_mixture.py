@@ -21,13 +21,14 @@ from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, 
 from swiftem.fit.validated import read_weights
 from swiftem.mixture.plan import METHOD_NAMES
 from swiftem.mixture.scores import NUMBERS, criteria
+from swiftem.mixture.tables.profile import component_table
 from swiftem.mixture.tables.tabular import chosen_places
 from swiftem.regression.file import regressions_from_file, regressions_to_file
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.joint_mixture import JointMixture
 from swiftem.regression.newton_em import Regressions, fit_counts, log_densities, mean_of, normalised
 from swiftem.regression.responses import Observed, name_of, read_responses, read_rows
-from swiftem.show.numbers import counted
+from swiftem.show.numbers import counted, number_text
 from swiftem.show.table import Table
 
 INTERCEPT, NOISE = "(intercept)", "(noise)"
@@ -595,24 +596,21 @@ class RegressionMixture(Estimator):
         Mixture of 2 regressions, gaussian, of y
         <BLANKLINE>
         column       parameter           component 0  component 1
-        weight                                  0.25         0.75
+        weight                                  25 %         75 %
         (intercept)  coefficient                   1            0
         column 0     coefficient                   2            3
         (noise)      standard deviation            1            2
         """
-        rows: list[tuple[Any, ...]] = [("weight", "", *self.weights_)]
+        rows = []
         for name, parts in self.profile_.items():
             for what, values in parts.items():
                 is_noise = what == "variance"
                 shown = np.sqrt(values) if is_noise else values
-                rows.append((name, "standard deviation" if is_noise else what, *shown))
-        return Table(
-            f"Mixture of {counted(self.n_components, 'regression')}, {self.family}, "
-            f"of {self.response_name_ or 'y'}",
-            ("column", "parameter", *(f"component {m}" for m in range(self.n_components))),
-            rows,
-            n_index=2,
-        )
+                cells = (number_text(float(value)) for value in shown)
+                rows.append((name, "standard deviation" if is_noise else what, *cells))
+        count = counted(self.n_components, "regression")
+        title = f"Mixture of {count}, {self.family}, of {self.response_name_ or 'y'}"
+        return component_table(title, ("column", "parameter"), self.weights_, rows)
 
     def plot(
         self,

@@ -31,12 +31,13 @@ from swiftem.mixture.tables.columns import (
 )
 from swiftem.mixture.tables.profile import (
     ColumnOf,
-    Summary,
     columns_of,
     panel_of,
     profile_of,
     summary_of,
 )
+from swiftem.show.numbers import counted
+from swiftem.show.table import Table
 
 __all__ = ["AUTO", "TabularMixture", "chosen_places"]
 
@@ -249,7 +250,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         """
         return {column.name: profile_of(column) for column in self._columns()}
 
-    def summary(self) -> Summary:
+    def summary(self) -> Table:
         """Return a table to print: a row for each column of the data, a column for each component.
 
         Numbers are means ± standard deviations, of the logarithms for a log-normal column; answers and
@@ -269,7 +270,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         column 1  bernoulli  10 %         75 %
         """
         columns = self._columns()
-        count = "1 component" if self.n_components == 1 else f"{self.n_components} components"
+        count = counted(self.n_components, "component")
         return summary_of(self.weights_, columns, f"Mixture of {count}, {self.family_.name}")
 
     def plot(
