@@ -11,7 +11,7 @@ from sklearn.base import clone
 from surroundings import fit_within
 
 import swiftem
-from swiftem import RegressionMixture
+from swiftem import RegressionMixture, methods
 from swiftem.data import ArraySource
 from swiftem.mixture.starts.family_starts import starts_of
 
@@ -139,9 +139,9 @@ def test_a_missing_response_adds_nothing(family, missing):
     found = RegressionMixture(2, family=family, random_state=0).fit(X, values)
     observed = RegressionMixture(2, family=family, random_state=0).fit(X[~gone], y[~gone])
     assert np.array_equal(found.coef_, observed.coef_)
-    shares = found.responsibilities(X, values)
+    shares = found.predict_proba(X, values)
     assert np.allclose(shares[gone], found.weights_)
-    assert np.array_equal(shares[~gone], observed.responsibilities(X[~gone], y[~gone]))
+    assert np.array_equal(shares[~gone], observed.predict_proba(X[~gone], y[~gone]))
     assert found.score(X, values) == pytest.approx(observed.score(X[~gone], y[~gone]), rel=1e-12)
     assert found.icl(X, values) == pytest.approx(observed.icl(X[~gone], y[~gone]), rel=1e-12)
     assert not found.log_likelihoods(X, values)[gone].any()
@@ -168,7 +168,7 @@ def test_missing_regressors_have_a_sentence():
     )
     for call in (
         lambda: RegressionMixture(1).fit(X, y), lambda: found.partial_fit(X, y), lambda: found.predict(X),
-        lambda: found.responsibilities(X, y), lambda: found.sample(X),
+        lambda: found.predict_proba(X, y), lambda: found.sample(X),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=sentence):
             call()
@@ -186,8 +186,8 @@ def test_what_counts_cannot_have():
     found = RegressionMixture(1, family="poisson").fit(X, y)
     with pytest.raises(ValueError, match="family must be 'gaussian' for partial_fit, got 'poisson'"):
         found.partial_fit(X, y)
-    with pytest.raises(ValueError, match="acceleration must be None for family='poisson'"):
-        found.set_params(acceleration="squarem").fit(X, y)
+    with pytest.raises(ValueError, match="method must be 'em' or 'auto' for family='poisson'"):
+        found.set_params(method=methods.Accelerated(methods.EM(), "squarem")).fit(X, y)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
@@ -228,13 +228,13 @@ def test_selection_finds_the_number(family):
 
 def test_a_component_more_is_never_worse():
     X, y = data("poisson", 300)
-    from swiftem.regression.candidate_fits import RegressionFits
+    from swiftem.regression.candidates import regression_candidates
 
-    fits = RegressionFits.prepare_responses(X, y, None, "bic", 1, 0, {"fit_intercept": False}, "poisson", "p")
-    one = fits.fit("p", 1, None)
-    twice = fits._doubled(one, 3, 0)
+    candidates = regression_candidates("poisson", X, y, None, {"fit_intercept": False})
+    one = candidates.new(1).fit(X, y)
+    twice = candidates.doubled(one, 3)
     assert twice.n_components == 3
-    assert twice.score(X, y) == pytest.approx(one.mixture.score(X, y), rel=1e-12)
+    assert twice.score(X, y) == pytest.approx(one.score(X, y), rel=1e-12)
     assert not twice.fit_intercept
 
 
@@ -325,7 +325,7 @@ def test_given_parameters_are_a_start():
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_progress_in_lines(capsys, family):
     X, y = data(family, 300)
-    RegressionMixture(2, family=family, random_state=0, verbose=1, verbose_interval=1).fit(X, y)
+    RegressionMixture(2, family=family, random_state=0, verbose=1).fit(X, y)
     said = capsys.readouterr().out
     assert said.startswith("Start 0\n  Pass 1\t gain of the mean log-likelihood")
     assert "Converged, mean log-likelihood" in said

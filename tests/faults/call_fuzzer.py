@@ -72,7 +72,7 @@ def problem_with(value: Any) -> str:
     import scipy.sparse as sp
 
     import swiftem
-    from swiftem.mixture.selection import Selection
+    from swiftem.fit.selection import Selection
 
     if isinstance(value, swiftem.GaussianMixture):
         return problem_with_mixture(value)

@@ -9,7 +9,8 @@ import pytest
 
 import swiftem
 from swiftem.fit.history import History, Moment
-from swiftem.report.mixture import COLOURS, MOST_POINTS, draw_criterion, draw_history, draw_mixture
+from swiftem.report.mixture import MOST_POINTS, draw_history, draw_mixture
+from swiftem.show.drawing import COLOURS, draw_criterion
 from swiftem.show.numbers import STYLES
 
 pytest.importorskip("matplotlib")
@@ -205,7 +206,7 @@ def test_one_line_a_kind_and_the_best_marked():
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 5], [2, 3], [4, 4]])
     np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[2, 3]])
     assert axes.texts[0].get_text() == "best: full, 2"
-    assert axes.get_ylabel() == "BIC (lower is better)"
+    assert axes.get_ylabel() == "BIC"
 
 
 # --- what they need ---

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swiftem.core.files import replacing
 from swiftem.core.state_file import read_tree, write_tree
-from swiftem.fit.model_content import ModelContent
 
-__all__ = ["Persistent", "load_arrays", "plain", "read_header", "save_arrays", "shown"]
+__all__ = ["load_arrays", "plain", "read_header", "save_arrays", "shown"]
 
 FORMAT = "swiftem model, format 2"
 LARGEST_HEADER = 16 << 20
@@ -145,55 +144,3 @@ def shown(value: Any) -> str:
     """
     is_short = isinstance(value, str) and 0 < len(value) <= 100
     return value if is_short and value.isascii() and value.isprintable() else "(unknown)"
-
-
-class Persistent:
-    """Adds ``save`` and ``load`` to an estimator.
-
-    The estimator implements ``_to_file()``, which returns (header, arrays), and ``_from_file``, which takes
-    and validates them.
-    """
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file: arrays and a JSON header, no pickle.
-
-        Functions and random generators among the parameters are not saved: defaults replace them.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file; an existing one is replaced atomically.
-        """
-        header, arrays = self._to_file()
-        if layout := getattr(self, "_layout", ()):
-            header["layout"] = list(layout)
-        save_arrays(path, type(self).__name__, header, arrays)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the model that :meth:`save` wrote; raise an error for a damaged or foreign file.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file; nothing in it is executed.
-        """
-        content = ModelContent(*load_arrays(path, cls.__name__))
-        try:
-            made = cls._from_file(content)
-            if "layout" in content.header:
-                made._layout = content.layout()
-            return made
-        except MemoryError:
-            raise MemoryError(f"{path} needs more memory than is available") from None
-        except Exception as error:  # any failure here is the file's fault
-            what = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"{path} is not a valid {cls.__name__}: {what[:300]}.") from None
-
-    if TYPE_CHECKING:  # attributes of the estimator
-        _layout: tuple[int, ...]
-
-        def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...
-
-        @classmethod
-        def _from_file(cls, content: ModelContent) -> Self: ...

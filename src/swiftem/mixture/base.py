@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from math import inf
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import DensityMixin
 
 from swiftem.core.checks import as_floats, check_not_lazy, in_numpy, is_tensor
 from swiftem.core.source import Source
@@ -21,9 +21,20 @@ from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, units_of
 from swiftem.fit.config import get_config
+from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.sklearn_parts import CONSTRAINTS, Interval, StrOptions
+from swiftem.fit.parameters import (
+    ARRAY,
+    AT_LEAST_ONE,
+    CALLABLE,
+    COMMON,
+    NONE,
+    Allowed,
+    instance_of,
+    integer,
+    one_of,
+)
 from swiftem.fit.validated import allows_missing, is_stored, open_rows, read_weights, validated
 from swiftem.methods import Method
 from swiftem.mixture.components import BoundComponents
@@ -94,22 +105,24 @@ def check_columns(estimator: Any, source: StoredSource | UnitSource | TensorSour
         )
 
 
-class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
+class MixtureBase(DensityMixin, Estimator):  # type: ignore[misc]
     """Parameters of all mixtures, and the methods that each kind of mixture implements.
 
     Everything else uses the model's :class:`swiftem.mixture.components.BoundComponents`.
     """
 
-    _shared_constraints: ClassVar[dict[str, Any]] = {
-        **CONSTRAINTS,
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **COMMON,
+        "max_iter": [integer(0)],
+        "n_init": [AT_LEAST_ONE],
         "init_params": [
-            StrOptions({"race", "kmeans", "random", "random_from_data", "k-means++"}),
-            callable,
-            "array-like",
+            one_of(["race", "kmeans", "random", "random_from_data", "k-means++"]),
+            CALLABLE,
+            ARRAY,
         ],
-        "method": [StrOptions(set(METHOD_NAMES)), Method],
-        "concentration": [None, Interval(Real, 1.0, None, closed="left")],
-        "missing": [StrOptions({"error", "ignore"})],
+        "weights_init": [NONE, ARRAY],
+        "method": [one_of(METHOD_NAMES), instance_of(Method)],
+        "missing": [one_of(["error", "ignore"])],
     }
 
     n_components: int
@@ -120,10 +133,6 @@ class MixtureBase(BaseEstimator, ABC):  # type: ignore[misc]
     random_state: Any
     warm_start: bool
     method: str | Method
-    batch_size: int | str
-    step_size: Any
-    acceleration: str | None
-    concentration: float | None
     device: str
     missing: str
 

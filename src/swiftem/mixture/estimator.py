@@ -21,17 +21,16 @@ from swiftem.core.schedules import Schedule, resolve
 from swiftem.core.types import Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
-from swiftem.fit.checkpoint import CheckpointedClones, FitCheckpoint, place_of
+from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.persistence import Persistent
-from swiftem.fit.sklearn_parts import CallbackSupportMixin, _fit_context, with_callbacks
+from swiftem.fit.parameters import CallbackSupportMixin, with_callbacks
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import allows_missing, blocks_of, is_stored
 from swiftem.fit.watch import StartWatch, Watcher
-from swiftem.methods import OnlineEM
+from swiftem.methods import EM, Accelerated, OnlineEM
 from swiftem.mixture.base import Past, Read, rows_of
 from swiftem.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.mixture.fit import Fit, Fitting
@@ -39,7 +38,6 @@ from swiftem.mixture.online import OnlineMixture
 from swiftem.mixture.plan import kernels_for, make_plan
 from swiftem.mixture.scores import MixtureScores
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.column_units import dithered_source
 from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
@@ -58,11 +56,10 @@ AFTER_SAMPLE = 1.0
 passes gain little, and further ones with larger steps are cheaper than a stochastic method."""
 
 
-class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSupportMixin):  # type: ignore[misc]
+class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[misc]
     """``fit``, ``partial_fit``, ``save`` and ``load`` of all mixtures."""
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the parameters.
 
@@ -84,10 +81,9 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         self
             Ctrl-C leaves a fitted model, with a warning; while starts race, the best one so far.
         """
+        self._validate_params()
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        if getattr(self, "dither", None) is not None:
-            read = read._replace(source=dithered_source(read.source))
         kept = None
         place = place_of(self)
         if place is not None:
@@ -122,23 +118,21 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=limits)
         settings = self._start_settings(problem, read)
         kind = kind_of_start(problem, settings)
-        races = kind == "race"
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
-        is_open = self.method == "auto" and self.acceleration is None
-        raced = is_open and races and not self._goes_on()
-        after_sample = (
-            raced and rows_of(source) > RaceSettings.sample and not read.kernels and self._steps_are_open()
-        )
-        em_suffices = bool(read.kernels) or (raced and rows_of(source) <= RaceSettings.sample) or after_sample
+        is_open = isinstance(self.method, str) and self.method == "auto"
+        raced = is_open and kind == "race" and not self._goes_on()
+        after_sample = raced and rows_of(source) > RaceSettings.sample and not read.kernels
+        method = self.method
+        if after_sample:
+            method = Accelerated(EM(), "squarem")
+        elif raced or (is_open and read.kernels):
+            method = "em"
         plan = make_plan(
-            "em" if em_suffices and self.method == "auto" else self.method,
-            self.batch_size,
-            self.step_size,
+            method,
             n=source.n,
             n_components=self.n_components,
             size=size,
             per_sample=rows_of(source) / source.n,
-            acceleration="squarem" if after_sample else self.acceleration,
         )
         check_access(plan.for_run, source)
         reserved = limits.reserve(source, plan.for_run, statistics=size, starts=True)
@@ -183,10 +177,6 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         multiple = AFTER_SAMPLE if after_sample else MULTIPLE
         return Fitting(problem, plan, passes, tol, settings.is_default, multiple, interrupted), starts, seeds
 
-    def _steps_are_open(self) -> bool:
-        """Return whether the user leaves batch size and step size to the library."""
-        return all(isinstance(one, str) and one == "auto" for one in (self.batch_size, self.step_size))
-
     def _start_settings(self, problem: Problem, read: Read) -> StartSettings:
         """Return what the starts depend on beside the problem."""
         return StartSettings(
@@ -195,7 +185,6 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
             float(self.tol),
             given=self._given_start(problem.bound.model, problem.bound.d),
             kept=read.kept,
-            moves=getattr(self, "moves", "auto"),
         )
 
     def _best(
@@ -287,7 +276,6 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         labels: NDArray[Any] = self.fit(X, y, sample_weight).predict(X)
         return labels
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more rows, by online EM; memory use does not grow with the data.
 
@@ -299,7 +287,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         included: the result is close to that of a fit to all rows, and does not follow data that change.
         A stream that begins with ``partial_fit`` forgets its first rows, as their parameters were poor.
         For data that change, give the share of each call yourself:
-        ``method=methods.OnlineEM(step_size=0.05)``, or ``method="sem", step_size=0.05``.
+        ``method=methods.OnlineEM(step_size=0.05)``.
 
         Parameters
         ----------
@@ -312,8 +300,7 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         sample_weight : array-like, shape (n,), optional
             Non-negative weights; rows of weight zero add nothing.
         """
-        if getattr(self, "dither", None) is not None:
-            raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
+        self._validate_params()
         is_mapped = get_config()["memory_limit"] is not None and isinstance(X, np.memmap)
         if is_stored(X) or is_planned(X) or is_mapped:
             for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
@@ -358,16 +345,16 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
 
     def _own_step(self, n: int) -> Schedule | None:
         """Return the steps that the user gives for a stream, of batches of n rows, or None."""
-        given: Any = self.step_size if self.method == "sem" else "auto"
-        if isinstance(self.method, OnlineEM):
-            given = self.method.step_size
-        return None if isinstance(given, str) else resolve(given, n, n)
+        method = self.method
+        if not isinstance(method, OnlineEM) or "step_size" in method.left_out:
+            return None
+        return resolve(method.step_size, n, n)
 
     def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
         if self._own_step(source.n) is not None:  # it is that of the stream
-            parameters |= {"method": "auto", "batch_size": "auto", "step_size": "auto"}
+            parameters["method"] = "auto"
         return self._quietly(model, source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
@@ -375,9 +362,6 @@ class MixtureEstimator(CheckpointedClones, MixtureScores, Persistent, CallbackSu
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
-            "batch_size": "auto",
-            "step_size": "auto",
-            "acceleration": None,
             "max_iter": REFIT_PASSES,
             "warm_start": theta is not None,
             "verbose": 0,

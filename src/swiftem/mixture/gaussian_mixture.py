@@ -7,27 +7,24 @@ the private methods that scikit-learn's own tests call. All computations are rep
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context, mixture
+from sklearn import mixture
 
-from swiftem.core.checks import TOO_LARGE, check_real, in_numpy
+from swiftem.core.checks import as_floats, check_real
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Theta
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.sklearn_parts import (
-    Interval,
-    StrOptions,
-    _compute_precision_cholesky_from_precisions,
-)
+from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import allows_missing
 from swiftem.methods import Method
 from swiftem.mixture.base import MixtureBase
 from swiftem.mixture.content import FITTED, read_gaussians
+from swiftem.mixture.covariance import COVARIANCES
 from swiftem.mixture.gaussian_queries import GaussianQueries, covariances_of
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.prior import NormalInverseWishart
@@ -84,28 +81,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     method : str or Method
         How to fit: a name in ``swiftem.methods.METHODS``, "em" or "fiem" for example. "auto" is
         em for small n, or after a race of starts, and sem-vr otherwise; see
-        :mod:`swiftem.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
-        of your own, has its own batch size and step size.
-    batch_size : int or "auto"
-        Rows that a stochastic method draws per iteration.
-    step_size : float, callable or "auto"
-        Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
-    acceleration : {"squarem", "anderson"} or None
-        Acceleration of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
-        "auto" is em.
-    moves : int or "auto"
-        Maximum number of split-and-merge moves before a fit, on a sample
-        (:mod:`swiftem.mixture.starts.split_and_merge`): 20 by default after a race, and 0 from a start that
-        you give or name; with a number, also after that one. They are counted in ``history_.moves``, and need
-        1,000 rows.
-    dither : {"auto"} or None
-        "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
-        integers: a component that sits on one value of such a column gains any likelihood. The noise is the
-        same in every fit, and that of a file is that of the same rows in an array.
-    concentration : float, optional
-        α ≥ 1 of a symmetric Dirichlet prior on the weights.
-    prior : NormalInverseWishart, optional
-        Prior on means and covariances: the fit is then the maximum a posteriori.
+        :mod:`swiftem.mixture.plan` for the rule. Or a method object: fields of it that are left out are
+        chosen for the data, as for its name. ``methods.FastIncrementalEM(batch_size=256)`` is fiem with
+        batches of 256 rows, ``methods.Accelerated(methods.EM(), "squarem")`` em with fewer passes.
     missing : {"error", "ignore"}
         Missing cells (NaN, None, masked, pandas' NA). "error", as in scikit-learn: they raise ValueError.
         "ignore": they are missing at random; the likelihood is that of the observed cells, and all methods of
@@ -114,6 +92,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     device : str
         Where passes are computed: "cpu", "cuda" or "cuda:1"; "auto" is the GPU if X is an array there, else
         the CPU. float32 rows are fastest on a GPU. See ``docs/gpu.md``.
+    prior : NormalInverseWishart, optional
+        Prior on weights, means and covariances: the fit is then the maximum a posteriori.
 
     Attributes
     ----------
@@ -149,12 +129,13 @@ lower_bounds_, n_features_in_, feature_names_in_
     array([0.75, 0.25])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **mixture.GaussianMixture._parameter_constraints,
-        **MixtureBase._shared_constraints,
-        "moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
-        "dither": [None, StrOptions({"auto"})],
-        "prior": [None, NormalInverseWishart],
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **MixtureBase._allowed,
+        "covariance_type": [one_of(["full", "tied", "diag", "spherical"])],
+        "reg_covar": [NOT_NEGATIVE],
+        "means_init": [NONE, ARRAY],
+        "precisions_init": [NONE, ARRAY],
+        "prior": [NONE, instance_of(NormalInverseWishart)],
     }
 
     n_components: int = 1
@@ -173,15 +154,9 @@ lower_bounds_, n_features_in_, feature_names_in_
     verbose: int = 0
     verbose_interval: int = 10
     method: str | Method = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
-    moves: int | str = "auto"
-    dither: str | None = None
-    concentration: float | None = None
-    prior: NormalInverseWishart | None = None
     missing: str = "error"
     device: str = "auto"
+    prior: NormalInverseWishart | None = None
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.
@@ -189,16 +164,8 @@ lower_bounds_, n_features_in_, feature_names_in_
         tags.input_tags.allow_nan = allows_missing(self)
         return tags
 
-    _set_parameters = mixture.GaussianMixture._set_parameters
-
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
-        for name in ("weights_init", "means_init", "precisions_init"):
-            setattr(self, name, in_numpy(getattr(self, name)))  # which are set to arrays below, too
-        with config_context(array_api_dispatch=False):  # which allows for two starts only
-            try:
-                mixture.GaussianMixture._check_parameters(self, X, xp=xp)
-            except OverflowError:
-                raise ValueError(TOO_LARGE.format("A start (weights_init, means_init, ...)")) from None
+        self._given_start(None, X.shape[1])
         self._check_memory(X.shape[1])
 
     def _check_memory(self, d: int) -> None:
@@ -219,22 +186,21 @@ lower_bounds_, n_features_in_, feature_names_in_
             self.n_components,
             covariance=self.covariance_type,
             reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
-            concentration=self.concentration,
             prior=self.prior,
             missing=self.missing,
         )
 
     def _given_start(self, model: Any, d: int) -> dict[str, Any]:
         given: dict[str, Array] = {}
-        for name in ("weights", "means"):
-            value = getattr(self, f"{name}_init")
-            if value is not None:
-                given[name] = np.asarray(value, dtype=np.float64)
+        if self.weights_init is not None:
+            given["weights"] = read_weights_init(self.weights_init, self.n_components)
+        if self.means_init is not None:
+            given["means"] = _as_start("means", self.means_init, (self.n_components, d))
         if self.precisions_init is not None:
-            kind = self.covariance_type
-            factors = _compute_precision_cholesky_from_precisions(self.precisions_init, kind, xp=np)
-            given["precisions_cholesky"] = np.asarray(factors, dtype=np.float64)
-            given["covariances"] = covariances_of(given["precisions_cholesky"], kind)
+            kind = COVARIANCES[self.covariance_type]
+            shape = kind.shape(self.n_components, d)
+            given["precisions_cholesky"] = factors_of_precisions(self.precisions_init, kind.name, shape)
+            given["covariances"] = covariances_of(given["precisions_cholesky"], kind.name)
         return given
 
     def _middle(self) -> Array:
@@ -245,9 +211,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         return {name: np.asarray(getattr(self, name)) for name in FITTED}
 
     def _read_fitted(self, content: ModelContent, d: int) -> None:
-        self._set_parameters(read_gaussians(content, self._model(), d))
+        self._set_arrays(*read_gaussians(content, self._model(), d))
         self._check_parameters(np.empty((0, d)), xp=np)
-        if self.prior is not None:
+        if self.prior is not None and self.prior.is_on_components:
             self.prior.bind(np.zeros(d), has_matrices=False)
 
     def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
@@ -259,4 +225,40 @@ lower_bounds_, n_features_in_, feature_names_in_
                 f"X must have a scale at which {np.dtype(dtype).name} can hold covariances and their "
                 "inverses: scale the columns, or pass float64."
             )
-        self._set_parameters(parts)
+        self._set_arrays(*parts)
+
+
+def read_weights_init(weights: ArrayLike, n_components: int) -> Array:
+    """Return the weights of a start; errors have scikit-learn's words."""
+    given = _as_start("weights", weights, (n_components,))
+    if not ((given >= 0.0) & (given <= 1.0)).all():
+        raise ValueError(
+            f"The parameter 'weights' should be in the range [0, 1], but got max value {given.min():.5f}, "
+            f"min value {given.max():.5f}"
+        )
+    if abs(given.sum() - 1.0) > (1e-6 if getattr(weights, "dtype", None) == np.float32 else 1e-8):
+        raise ValueError(
+            f"The parameter 'weights' should be normalized, but got sum(weights) = {given.sum():.5f}"
+        )
+    return given
+
+
+def factors_of_precisions(precisions: ArrayLike, kind: str, shape: tuple[int, ...]) -> Array:
+    """Return ``precisions_cholesky`` of the precisions of a start; errors have scikit-learn's words."""
+    given = _as_start(f"{kind} precision", precisions, shape)
+    if kind in ("diag", "spherical"):
+        if not (given > 0.0).all():
+            raise ValueError(f"'{kind} precision' should be positive")
+        return np.sqrt(given)
+    is_symmetric = np.allclose(given, np.swapaxes(given, -1, -2))
+    if not is_symmetric or not (np.linalg.eigvalsh(given) > 0.0).all():
+        raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
+    # With rows and columns in reverse order the lower factor becomes the upper one.
+    return np.asarray(np.linalg.cholesky(given[..., ::-1, ::-1])[..., ::-1, ::-1], dtype=np.float64)
+
+
+def _as_start(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    given = as_floats(name, values)
+    if given.shape != shape:
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}")
+    return given

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +19,9 @@ from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
 from swiftem.mixture.device import sample_on_device
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.tables.profile import component_table, spread_text
+from swiftem.show.numbers import counted
+from swiftem.show.table import Table
 
 if TYPE_CHECKING:
     import sklearn.mixture
@@ -45,9 +48,17 @@ class GaussianQueries(MixtureEstimator):
     covariances_: NDArray[Any]
     precisions_cholesky_: NDArray[Any]
 
-    @abstractmethod
-    def _set_parameters(self, params: Any) -> None:
-        """Set the fitted attributes, as scikit-learn's class does."""
+    def _set_arrays(self, weights: Array, means: Array, covariances: Array, factors: Array) -> None:
+        """Set the fitted attributes."""
+        self.weights_, self.means_, self.covariances_ = weights, means, covariances
+        self.precisions_cholesky_ = factors
+        if self.covariance_type in ("full", "tied"):
+            d = means.shape[1]
+            self.precisions_ = np.array([one @ one.T for one in factors.reshape(-1, d, d)]).reshape(
+                factors.shape
+            )
+        else:
+            self.precisions_ = factors**2
 
     @classmethod
     def from_parameters(
@@ -113,7 +124,7 @@ class GaussianQueries(MixtureEstimator):
     def attributes_of(self, theta: Theta) -> dict[str, NDArray[Any]]:
         """Return the attributes for ``theta``, for callbacks."""
         made = type(self)(**self.get_params(deep=False))
-        made._set_parameters(tuple(theta))
+        made._set_arrays(*theta)
         return {name: getattr(made, name) for name in (*FITTED, "precisions_")}
 
     def to_sklearn(self) -> sklearn.mixture.GaussianMixture:
@@ -135,10 +146,9 @@ class GaussianQueries(MixtureEstimator):
         if not isinstance(values["init_params"], str) or values["init_params"] == "race":
             values["init_params"] = "kmeans"
         theirs.set_params(**values)
-        theirs._set_parameters(tuple(np.copy(getattr(self, name)) for name in FITTED))
-        for name in HOW:
+        for name in (*FITTED, "precisions_", *HOW):
             if hasattr(self, name):
-                setattr(theirs, name, getattr(self, name))
+                setattr(theirs, name, deepcopy(getattr(self, name)))
         return theirs
 
     def full_covariances(self) -> Array:
@@ -247,7 +257,7 @@ class GaussianQueries(MixtureEstimator):
         made = type(self).from_parameters(
             weights, means, covariances, covariance_type=self.covariance_type, random_state=self.random_state
         )
-        made._set_parameters(tuple(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
+        made._set_arrays(*(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
         if hasattr(self, "feature_names_in_"):
             made.feature_names_in_ = self.feature_names_in_[index]
         return made
@@ -267,6 +277,37 @@ class GaussianQueries(MixtureEstimator):
         if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
             raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
         return np.asarray(index % d, dtype=np.intp)
+
+    def summary(self) -> Table:
+        """Return a table to print: mean ± standard deviation of each column by component.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = [1.0], [[2.0, -1.0]], [[[4.0, 0.0], [0.0, 1.0]]]
+        >>> swiftem.GaussianMixture.from_parameters(*given).summary()
+        Mixture of 1 component, Gaussian with full covariances
+        <BLANKLINE>
+        column    component 0
+        weight          100 %
+        column 0        2 ± 2
+        column 1       -1 ± 1
+        """
+        check_is_fitted(self)
+        variances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type in ("full", "tied"):
+            variances = np.diagonal(variances, axis1=-2, axis2=-1)
+        elif self.covariance_type == "spherical":
+            variances = variances[:, None]
+        deviations = np.sqrt(np.broadcast_to(variances, self.means_.shape))
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
+        rows = [
+            (str(name), *map(spread_text, means.tolist(), spreads.tolist()))
+            for name, means, spreads in zip(names, self.means_.T, deviations.T, strict=True)
+        ]
+        count = counted(self.n_components, "component")
+        title = f"Mixture of {count}, Gaussian with {self.covariance_type} covariances"
+        return component_table(title, ("column",), self.weights_, rows)
 
     def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
         """Plot the components of a mixture of two columns as ellipses, over ``X``; return the axes."""

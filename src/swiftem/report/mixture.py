@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.core.types import Array
-from swiftem.show.drawing import new_axes, plain_axes
+from swiftem.show.drawing import COLOURS, new_axes, plain_axes
 from swiftem.show.numbers import style_of
 
 if TYPE_CHECKING:
     from swiftem.fit.history import Moment
 
-__all__ = ["COLOURS", "KINDS", "draw_criterion", "draw_history", "draw_mixture"]
+__all__ = ["draw_history", "draw_mixture"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D00")
-"""Colours of components, in order: Okabe and Ito's, with a darker yellow for a white background."""
-KINDS = {
-    "full": ("#0072B2", "o"),
-    "tied": ("#D55E00", "s"),
-    "diag": ("#009E73", "^"),
-    "spherical": ("#CC79A7", "D"),
-}
-"""Colour and marker of each kind of covariances."""
 MOST_POINTS = 4000
 """Maximum number of rows that are plotted: more make a plot slower, not clearer."""
 LARGEST_ASPECT = 5.0
@@ -257,61 +248,3 @@ def _frame(axes: Any, corners: Array) -> None:
         )
         # Axes that share their limits with others keep them, and change their shape instead.
         axes.set_aspect("equal", adjustable="datalim" if alone else "box")
-
-
-def draw_criterion(
-    values: Mapping[str, Mapping[int, float]], best: tuple[str, int], name: str, axes: Any = None
-) -> Any:
-    """Plot a criterion against the number of components, one line per covariance type.
-
-    Parameters
-    ----------
-    values : mapping of str to mapping of int to float
-        The criterion by covariance type and number of components, without failed fits.
-    best : tuple of str and int
-        Covariance type and number of components to mark.
-    name : str
-        Name of the criterion.
-    axes
-        As in :func:`draw_history`; they are returned.
-    """
-    axes = new_axes() if axes is None else axes
-    from matplotlib.ticker import MaxNLocator
-
-    plain_axes(axes, x="number of components", y=f"{name} (lower is better)")
-    for number, (kind, line) in enumerate(values.items()):
-        colour, marker = KINDS.get(kind, (COLOURS[number % len(COLOURS)], "o"))
-        counts = sorted(line)
-        axes.plot(
-            counts,
-            [line[count] for count in counts],
-            "-",
-            color=colour,
-            linewidth=1.8,
-            marker=marker,
-            markersize=5,
-            label=kind,
-        )
-    kind, count = best
-    axes.plot(
-        [count],
-        [values[kind][count]],
-        "o",
-        markersize=15,
-        markerfacecolor="none",
-        markeredgecolor="black",
-        markeredgewidth=1.6,
-    )
-    axes.annotate(
-        f"best: {kind}, {count}",
-        xy=(count, values[kind][count]),
-        xytext=(0, -12),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontweight="bold",
-    )
-    axes.margins(y=0.14)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)
-    return axes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from swiftem.core.checks import check_int, shown
 from swiftem.core.types import Array
-from swiftem.fit.sklearn_parts import _fit_context
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.documents import RunningCounts
 from swiftem.topics.documents import m_step
-from swiftem.topics.plan import documents_for
+from swiftem.topics.input import documents_for, facts_of
+from swiftem.topics.resolve import TopicSpec, resolve
 
 __all__ = ["TopicStream"]
 
@@ -44,6 +45,7 @@ class TopicStream:
 
         @property
         def _learns_alpha(self) -> bool: ...
+        def _validate_params(self) -> None: ...
         def _counts(self, X: Any, *, reset: bool) -> Any: ...
         def _weights(
             self, sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False
@@ -51,9 +53,9 @@ class TopicStream:
         def _table_type(self, documents: Documents) -> type: ...
         def _alpha(self) -> Array: ...
         def _beta(self, n_words: int) -> Array: ...
-        def _starts(self, documents: Documents, beta: Array, random_state: Any) -> list[Array]: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
+        def _starts(self, documents: Documents, spec: TopicSpec, random_state: Any) -> list[Array]: ...
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more documents, by online EM, in any number of calls.
 
@@ -62,6 +64,7 @@ class TopicStream:
         ``partial_fit`` forgets its first documents slowly, as their topics were poor. Neither follows topics
         that change: for this, fit again.
         """
+        self._validate_params()
         first = not hasattr(self, "components_")
         X = self._counts(X, reset=first)
         if not first and len(self.components_) != self.n_components:
@@ -79,7 +82,10 @@ class TopicStream:
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
             self.background_, self._is_stream = None, True
-            (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
+            spec = resolve(self.get_params(deep=False), facts_of(documents))
+            (topics,) = self._starts(
+                documents, replace(spec, n_starts=1), check_random_state(self.random_state)
+            )
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
         power = STREAM_POWER if self.__dict__.get("_is_stream", False) else 1.0
         seen = first_seen = float(self._word_counts.sum())

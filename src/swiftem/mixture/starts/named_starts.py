@@ -24,14 +24,6 @@ from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.settings import Start, StartSettings
 
-__all__ = [
-    "DegenerateComponentWarning",
-    "make_start",
-    "mended",
-    "reseed",
-    "start_statistics",
-]
-
 LARGE = 100_000
 """Number of rows from which k-means uses mini-batches."""
 

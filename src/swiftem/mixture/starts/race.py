@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
@@ -99,6 +98,8 @@ class Trials:
     ----------
     best : Candidate or None
         The best one so far.
+    tolerated : int
+        Number of collapsed components that cost nothing.
     evaluations : int
         Number of E-step evaluations.
     """
@@ -125,7 +126,7 @@ class Trials:
         some = problem.source.take(np.arange(problem.source.n)).y if sample is None else sample.seen.y
         self._spread = np.nanvar(some.reshape(len(some), -1), axis=0, dtype=np.float64)
         self.best: Candidate | None = None
-        self.evaluations = 0
+        self.tolerated = self.evaluations = 0
 
     def on(self, rows: int) -> Problem:
         """Return the problem on the first rows, or on the whole sample."""
@@ -184,14 +185,22 @@ class Trials:
 
     def _value(self, theta: Theta, objective: float, n: int) -> float:
         """Return minus the objective, without what collapsed components gain."""
-        bound, value = self.problem.bound, -objective
-        if isinstance(bound, BoundGaussians):
-            rows: Any = self.problem.source if self.sample is None else self.sample.seen
-            value -= self.settings.collapse * len(on_few_values(bound, theta, self._spread, rows, n))
-        return value if isfinite(value) else -inf
+        further = self.collapsed(theta, n) - self.tolerated
+        if further > 0:
+            objective += self.settings.collapse * further if self.sample is not None else inf
+        return -objective if isfinite(objective) else -inf
+
+    def collapsed(self, theta: Theta, n: int) -> int:
+        """Return how many components sit on a few of n rows, or on repeated values."""
+        if not isinstance(self.problem.bound, BoundGaussians):
+            return 0
+        rows: Any = self.problem.source if self.sample is None else self.sample.seen
+        return len(on_few_values(self.problem.bound, theta, self._spread, rows, n))
 
     def heat(self, candidates: Sequence[Candidate], rounds: Sequence[Round]) -> list[Candidate]:
         """Successive halving: return the last candidates, best first."""
+        if self.best is None and candidates:  # it is there after Ctrl-C in the first round
+            self.best = candidates[0]
         for rows, passes, kept in rounds:
             candidates = self.improved(candidates, self.on(rows), passes)[:kept]
         return list(candidates)
@@ -214,8 +223,6 @@ def race(
         After Ctrl-C, with the best candidate so far.
     """
     few, numbers = has_few_rows(problem), NUMBERS
-    if settings.moves != "auto":
-        numbers = replace(numbers, moves=settings.moves)
     first = make_start(problem, settings, random_state) if few else None
     rng = np.random.default_rng(random_state.randint(2**31 - 1))
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
@@ -262,6 +269,9 @@ def _among_few(trials: Trials, first: Start, n_init: int, rng: np.random.Generat
     numbers, on = trials.settings, trials.problem
     count = int(np.clip(numbers.few_work // _pass_time(on), 16, numbers.few_candidates)) - 1
     named = Candidate(first.theta, is_named=True)
+    # A component on few rows has a likelihood without bound: no more of them than from the first start.
+    for end in em_of_candidates(on, [first.theta], FEW_PASSES, numbers.tol, trials.check):
+        trials.tolerated = 0 if end.theta is None else trials.collapsed(end.theta, on.source.n)
     contenders: list[Candidate] = []
     for more in (count, n_init - 1):  # what n_init = 1 ends with is among them: more is no worse
         starts = candidate_starts(on, kinds_for(on.bound, few=True), more, rng, trials.pool.map)
@@ -290,7 +300,7 @@ def _best_of_heat(trials: Trials, count: int, rng: np.random.Generator) -> Candi
     size, n = int(problem.bound.size), rows_of(problem.source)
     assert trials.sample is not None
     seen, work = trials.sample.seen.n, min(numbers.work, n * numbers.work_per_row)
-    rows = min(seen, max(numbers.first_rows, numbers.first_per_number * size))
+    rows = min(seen, max(numbers.least_rows, numbers.first_per_number * size))
     wide = max(numbers.move_rows, numbers.move_per_number * size)
     wide = min(seen, max(wide, min(n // numbers.move_share, numbers.most_per_number * size)))
     starts = candidate_starts(trials.on(rows), kinds_for(problem.bound), count, rng, trials.pool.map)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from swiftem.core.checkpoint import check_form
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.mixture.components import BoundComponents
-
-__all__ = ["OwnStart", "Start", "StartInterrupted", "StartSettings", "check_start", "until_interrupted"]
 
 OwnStart = Callable[[Source, np.random.RandomState], Theta]
 """A start that a kind of mixture finds in its own way."""
@@ -62,8 +60,6 @@ class StartSettings:
         Returns the parameters to start from, if values are not given.
     kept : ndarray of bool, or None
         Mask of the source's rows among those that an array ``init_params`` is for.
-    moves : int or "auto"
-        Maximum number of split-and-merge moves.
     """
 
     init_params: Any = "race"
@@ -72,7 +68,6 @@ class StartSettings:
     given: Mapping[str, Any] = field(default_factory=dict)
     own: OwnStart | None = None
     kept: NDArray[np.bool_] | None = None
-    moves: int | Literal["auto"] = "auto"
 
     @property
     def is_default(self) -> bool:
@@ -95,8 +90,8 @@ class RaceSettings:
         With fewer rows none are held out: in total, per component, or per number below a total.
     few_work : int
         On few rows, the number of candidates times the time of a pass, in logits.
-    first_rows, first_per_number : int
-        Rows of the first round.
+    first_per_number : int
+        Rows of the first round, at least ``least_rows``.
     move_rows, move_per_number, move_share, most_per_number : int
         Rows on which moves are tried: at least, per number, one in how many of all, at most per number.
     passes : int
@@ -104,7 +99,7 @@ class RaceSettings:
     last_passes : int
         Passes of the last round.
     finalists : int
-        Number of candidates in the last round.
+        Number of candidates in the last round, at least.
     work, work_per_row : int
         Maximum number of E-step evaluations, in total and per row.
     tol : float
@@ -129,7 +124,6 @@ class RaceSettings:
     scarce_per_number: int = 3
     scarce_rows: int = 5000
     few_work: int = 400_000
-    first_rows: int = 1000
     first_per_number: int = 3
     move_rows: int = 4000
     move_per_number: int = 6

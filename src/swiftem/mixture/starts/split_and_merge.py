@@ -90,9 +90,6 @@ class Anatomy:
             bound = replace(bound, model=replace(bound.model, has_holes=False))
             batch, rows = batch._replace(y=y), rows[:, : bound.n_components]
         self.bound, self.batch, self._rows = bound, batch, rows
-        # A covariance that all components share is not changed by few of them.
-        names = ("covariances", "precisions_cholesky") if bound.shares_products else ()
-        self._shared = {name: getattr(theta, name) for name in names}
         self.r = rows[:, : bound.n_components]
 
     def of_components(self, count: int) -> BoundComponents:
@@ -101,10 +98,14 @@ class Anatomy:
         made: BoundComponents = replace(self.bound, model=model)
         return made
 
-    def solve(self, bound: BoundComponents, s: Array) -> Any:
-        """Return the M-step of few components, with the covariance of all if it is shared, or None."""
-        theta: Any = bound.solve(s)
-        return None if theta is None else theta._replace(**self._shared)
+    def gain_of(self, statistics: Array) -> float:
+        """Return the gain per row by other components of these statistics, (M', q / M)."""
+        theta = theta_of(self.bound, statistics)
+        if theta is None:
+            return -inf
+        bound = self.of_components(len(statistics))
+        gains = bound.posterior(self.batch, theta)[1] - self.log_likelihood
+        return float(np.average(gains, weights=self.batch.weight))
 
     def rows_of(self, *components: int) -> tuple[Batch, Array, Array]:
         """Return rows weighted by their responsibilities of components, these, and log-likelihoods."""
@@ -153,11 +154,16 @@ def split_parts(seen: Anatomy, held: Anatomy) -> list[Parts]:
     total = held.batch.weight.sum()
     found = []
     for k, statistics in enumerate(seen.statistics):
-        whole, near = seen.solve(one, statistics), held.rows_of(k)[0]
+        whole, near = one.solve(statistics), held.rows_of(k)[0]
         parts = None if whole is None else _two_parts(seen, k)
-        if parts is not None:
+        if parts is None:
+            continue
+        if seen.bound.shares_products:  # a split changes the covariance of all
+            gain = held.gain_of(np.concatenate([np.delete(seen.statistics, k, axis=0), parts[1]]))
+        else:
             gains = two.posterior(near, parts[0])[1] - one.posterior(near, whole)[1]
-            found.append(Parts(k, float(near.weight @ gains) / total, parts[1]))
+            gain = float(near.weight @ gains) / total
+        found.append(Parts(k, gain, parts[1]))
     return sorted(found, key=lambda parts: -parts.gain)
 
 
@@ -182,7 +188,7 @@ def _two_parts(seen: Anatomy, k: int) -> tuple[Theta, Array] | None:
     ]
     s = np.array([two.statistics(batch, one, batch.weight) for one in rows]) / source.total_weight
     for number in range(PASSES + MORE_PASSES):
-        solved = batched.m_steps(s + further) if batched else [seen.solve(two, one) for one in s + further]
+        solved = batched.m_steps(s + further) if batched else [two.solve(one) for one in s + further]
         thetas = [theta for theta in solved if theta is not None]
         if not thetas:
             return None
@@ -205,6 +211,8 @@ def _partitions(y: Array, weight: Array) -> Array:
     """
     share = weight / weight.sum()
     y = y - share @ y
+    deviations = np.sqrt(share @ y**2)
+    y /= np.where(deviations > 0.0, deviations, 1.0)
     values, vectors = axes_of(y * np.sqrt(share)[:, None])
     varies = values > 1e-6 * values[-1]
     z = y @ (vectors[:, varies] / np.sqrt(values[varies])) if values[-1] > 0.0 else y
@@ -254,7 +262,11 @@ def merge_costs(seen: Anatomy, held: Anatomy, most: int) -> list[tuple[float, tu
     found = []
     for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
         both = statistics[i] + statistics[j]
-        theta = seen.solve(one, both)
+        if seen.bound.shares_products:
+            cost = -held.gain_of(np.vstack([np.delete(statistics, [i, j], axis=0), both]))
+            found.append((cost, (i, j)))
+            continue
+        theta = one.solve(both)
         if theta is None:
             continue
         near, r, log_likelihood = held.rows_of(i, j)
