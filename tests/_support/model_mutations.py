@@ -60,7 +60,7 @@ def with_line(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 def make_models(folder: Path) -> None:
     """Write the models that are changed: named by their class."""
-    prior = swiftem.models.NormalInverseWishart(degrees_of_freedom=4.0, scale=[1.0, 2.0], mean_precision=0.1)
+    prior = swiftem.models.NormalInverseWishart(4.0, scale=[1.0, 2.0], mean_precision=0.1, concentration=2.0)
     method = swiftem.methods.OnlineEM(swiftem.schedules.power(1.0, 0.6), 20)
     means = [[0.0, 0.0], [4.0, 4.0]]
     with warnings.catch_warnings():
