@@ -260,5 +260,5 @@ def factors_of_precisions(precisions: ArrayLike, kind: str, shape: tuple[int, ..
 def _as_start(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
     given = as_floats(name, values)
     if given.shape != shape:
-        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}")
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}.")
     return given
