@@ -67,10 +67,10 @@ def make_models(folder: Path) -> None:
             mixture = swiftem.GaussianMixture(2, covariance_type=kind, random_state=0).fit(ROWS)
             mixture.save(folder / f"GaussianMixture-{kind}")
             mixture.partial_fit(ROWS[:50]).save(folder / f"GaussianMixture-{kind}-stream")
-        prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=[1.0, 2.0], mean_precision=0.1)
+        prior = NormalInverseWishart(4.0, scale=[1.0, 2.0], mean_precision=0.1, concentration=2.0)
+        method = swiftem.methods.OnlineEM(step_size=swiftem.schedules.power(1.0, 0.6))
         swiftem.GaussianMixture(
-            2, prior=prior, method="sem", step_size=swiftem.schedules.power(1.0, 0.6), concentration=2.0,
-            means_init=[[0.0, 0.0], [4.0, 4.0]],
+            2, prior=prior, method=method, means_init=[[0.0, 0.0], [4.0, 4.0]],
         ).fit(ROWS.astype(np.float32)).save(folder / "GaussianMixture-prior")  # fmt: skip
         swiftem.GaussianMixture.from_parameters([0.5, 0.5], [[0.0, 0.0], [4.0, 4.0]], [1.0, 2.0],
             covariance_type="spherical").save(folder / "GaussianMixture-given")  # fmt: skip

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from surroundings import fit_within
 
 import swiftem
-from swiftem import RegressionMixture
+from swiftem import RegressionMixture, methods
 from swiftem.data import ArraySource
 from swiftem.mixture.starts.components import starts_of
 
@@ -186,8 +186,8 @@ def test_what_counts_cannot_have():
     found = RegressionMixture(1, family="poisson").fit(X, y)
     with pytest.raises(ValueError, match="family must be 'gaussian' for partial_fit, got 'poisson'"):
         found.partial_fit(X, y)
-    with pytest.raises(ValueError, match="acceleration must be None for family='poisson'"):
-        found.set_params(acceleration="squarem").fit(X, y)
+    with pytest.raises(ValueError, match="method must be 'em' or 'auto' for family='poisson'"):
+        found.set_params(method=methods.Accelerated(methods.EM(), "squarem")).fit(X, y)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
@@ -325,7 +325,7 @@ def test_given_parameters_are_a_start():
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_progress_in_lines(capsys, family):
     X, y = data(family, 300)
-    RegressionMixture(2, family=family, random_state=0, verbose=1, verbose_interval=1).fit(X, y)
+    RegressionMixture(2, family=family, random_state=0, verbose=1).fit(X, y)
     said = capsys.readouterr().out
     assert said.startswith("Start 0\n  Pass 1\t gain of the mean log-likelihood")
     assert "Converged, mean log-likelihood" in said

@@ -33,7 +33,6 @@ from swiftem.fit.parameters import (
     Allowed,
     instance_of,
     integer,
-    number,
     one_of,
 )
 from swiftem.fit.validated import allows_missing, is_stored, open_rows, read_weights, validated
@@ -123,7 +122,6 @@ class MixtureBase(DensityMixin, Estimator):  # type: ignore[misc]
         ],
         "weights_init": [NONE, ARRAY],
         "method": [one_of(METHOD_NAMES), instance_of(Method)],
-        "concentration": [NONE, number(1.0)],
         "missing": [one_of(["error", "ignore"])],
     }
 
@@ -135,10 +133,6 @@ class MixtureBase(DensityMixin, Estimator):  # type: ignore[misc]
     random_state: Any
     warm_start: bool
     method: str | Method
-    batch_size: int | str
-    step_size: Any
-    acceleration: str | None
-    concentration: float | None
     device: str
     missing: str
 

@@ -30,7 +30,7 @@ from swiftem.fit.parameters import CallbackSupportMixin, with_callbacks
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import allows_missing, blocks_of, is_stored
 from swiftem.fit.watch import StartWatch, Watcher
-from swiftem.methods import OnlineEM
+from swiftem.methods import EM, Accelerated, OnlineEM
 from swiftem.mixture.base import Past, Read, rows_of
 from swiftem.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.mixture.fit import Fit, Fitting
@@ -40,7 +40,7 @@ from swiftem.mixture.scores import MixtureScores
 from swiftem.mixture.starts.components import starts_of
 from swiftem.mixture.starts.find import find_starts, kind_of_start
 from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.sample import MOST, dithered_source
+from swiftem.mixture.starts.sample import MOST
 from swiftem.mixture.starts.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings, check_start
 
@@ -85,8 +85,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         self._validate_params()
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        if getattr(self, "dither", None) is not None:
-            read = read._replace(source=dithered_source(read.source))
         kept = None
         place = place_of(self)
         if place is not None:
@@ -121,21 +119,21 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=limits)
         settings = self._start_settings(problem, read)
         kind = kind_of_start(problem, settings)
-        races = kind == "race"
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
-        is_open = self.method == "auto" and self.acceleration is None
-        raced = is_open and races and not self._goes_on()
-        after_sample = raced and rows_of(source) > MOST and not read.kernels and self._steps_are_open()
-        em_suffices = bool(read.kernels) or (raced and rows_of(source) <= MOST) or after_sample
+        is_open = isinstance(self.method, str) and self.method == "auto"
+        raced = is_open and kind == "race" and not self._goes_on()
+        after_sample = raced and rows_of(source) > MOST and not read.kernels
+        method = self.method
+        if after_sample:
+            method = Accelerated(EM(), "squarem")
+        elif raced or (is_open and read.kernels):
+            method = "em"
         plan = make_plan(
-            "em" if em_suffices and self.method == "auto" else self.method,
-            self.batch_size,
-            self.step_size,
+            method,
             n=source.n,
             n_components=self.n_components,
             size=size,
             per_sample=rows_of(source) / source.n,
-            acceleration="squarem" if after_sample else self.acceleration,
         )
         check_access(plan.for_run, source)
         reserved = limits.reserve(source, plan.for_run, statistics=size, starts=True)
@@ -180,10 +178,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         multiple = AFTER_SAMPLE if after_sample else MULTIPLE
         return Fitting(problem, plan, passes, tol, settings.is_default, multiple, interrupted), starts, seeds
 
-    def _steps_are_open(self) -> bool:
-        """Return whether the user leaves batch size and step size to the library."""
-        return all(isinstance(one, str) and one == "auto" for one in (self.batch_size, self.step_size))
-
     def _start_settings(self, problem: Problem, read: Read) -> StartSettings:
         """Return what the starts depend on beside the problem."""
         return StartSettings(
@@ -192,7 +186,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
             float(self.tol),
             given=self._given_start(problem.bound.model, problem.bound.d),
             kept=read.kept,
-            moves=getattr(self, "moves", 0),
         )
 
     def _best(
@@ -295,7 +288,7 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         included: the result is close to that of a fit to all rows, and does not follow data that change.
         A stream that begins with ``partial_fit`` forgets its first rows, as their parameters were poor.
         For data that change, give the share of each call yourself:
-        ``method=methods.OnlineEM(step_size=0.05)``, or ``method="sem", step_size=0.05``.
+        ``method=methods.OnlineEM(step_size=0.05)``.
 
         Parameters
         ----------
@@ -309,8 +302,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
             Non-negative weights; rows of weight zero add nothing.
         """
         self._validate_params()
-        if getattr(self, "dither", None) is not None:
-            raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         is_mapped = get_config()["memory_limit"] is not None and isinstance(X, np.memmap)
         if is_stored(X) or is_planned(X) or is_mapped:
             for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
@@ -355,16 +346,16 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
 
     def _own_step(self, n: int) -> Schedule | None:
         """Return the steps that the user gives for a stream, of batches of n rows, or None."""
-        given: Any = self.step_size if self.method == "sem" else "auto"
-        if isinstance(self.method, OnlineEM):
-            given = self.method.step_size
-        return None if isinstance(given, str) else resolve(given, n, n)
+        method = self.method
+        if not isinstance(method, OnlineEM) or "step_size" in method.left_out:
+            return None
+        return resolve(method.step_size, n, n)
 
     def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
         if self._own_step(source.n) is not None:  # it is that of the stream
-            parameters |= {"method": "auto", "batch_size": "auto", "step_size": "auto"}
+            parameters["method"] = "auto"
         return self._quietly(model, source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
@@ -372,9 +363,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
-            "batch_size": "auto",
-            "step_size": "auto",
-            "acceleration": None,
             "max_iter": REFIT_PASSES,
             "warm_start": theta is not None,
             "verbose": 0,

@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import in_numpy
-from swiftem.core.schedules import constant, inverse, power, sample_size
 from swiftem.fit.history import History
-from swiftem.fit.model_content import ModelContent, check_parameters
+from swiftem.fit.model_content import (
+    ModelContent,
+    check_parameters,
+    method_from_header,
+    method_to_header,
+)
 from swiftem.fit.persistence import plain
+from swiftem.methods import Method
 from swiftem.mixture.base import MixtureBase, Past
 from swiftem.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.mixture.families import Blocks, Given, find_family, read_family
@@ -34,7 +39,6 @@ __all__ = [
 LEFT_OUT = ("device",)
 """Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
-SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
     "converged_": bool,
     "n_iter_": int,
@@ -136,9 +140,8 @@ def _categories(header: Any) -> dict[Any, tuple[Any, ...]]:
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
     """Return the estimator's parameters from a file."""
     parameters = content.parameters(left_out=LEFT_OUT)
-    if "step_size" in content.header:
-        name, values = content.header["step_size"]
-        parameters["step_size"] = SCHEDULES[name](*values)
+    if "method" in content.header:
+        parameters["method"] = method_from_header(content.header["method"])
     if "family" in content.header:
         parameters["family"] = family_from_header(content.header["family"])
     if "prior" in content.header:
@@ -221,8 +224,8 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
             arrays |= flat(value, "parameter_params_init.")
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
-        elif type(value) in SCHEDULES.values():
-            header[name] = [type(value).__name__, [getattr(value, field.name) for field in fields(value)]]
+        elif isinstance(value, Method):
+            header["method"] = method_to_header(value) or "auto"
         elif name in ARRAYS and not callable(value):
             arrays[f"parameter_{name}"] = np.asarray(in_numpy(value))
     return header, arrays

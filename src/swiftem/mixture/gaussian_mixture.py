@@ -19,7 +19,7 @@ from swiftem.core.checks import as_floats, check_real
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Theta
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, integer, one_of
+from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import allows_missing
 from swiftem.methods import Method
 from swiftem.mixture.base import MixtureBase
@@ -81,28 +81,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     method : str or Method
         How to fit: a name in ``swiftem.methods.METHODS``, "em" or "fiem" for example. "auto" is
         em for small n, or after a race of starts, and sem-vr otherwise; see
-        :mod:`swiftem.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
-        of your own, has its own batch size and step size.
-    batch_size : int or "auto"
-        Rows that a stochastic method draws per iteration.
-    step_size : float, callable or "auto"
-        Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
-    acceleration : {"squarem", "anderson"} or None
-        Acceleration of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
-        "auto" is em.
-    moves : int or "auto"
-        Maximum number of split-and-merge moves before a fit, on a sample
-        (:mod:`swiftem.mixture.starts.moves`): 20 by default after a race, and 0 from a start that
-        you give or name; with a number, also after that one. They are counted in ``history_.moves``, and need
-        1,000 rows.
-    dither : {"auto"} or None
-        "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
-        integers: a component that sits on one value of such a column gains any likelihood. The noise is the
-        same in every fit, and that of a file is that of the same rows in an array.
-    concentration : float, optional
-        α ≥ 1 of a symmetric Dirichlet prior on the weights.
-    prior : NormalInverseWishart, optional
-        Prior on means and covariances: the fit is then the maximum a posteriori.
+        :mod:`swiftem.mixture.plan` for the rule. Or a method object: fields of it that are left out are
+        chosen for the data, as for its name. ``methods.FastIncrementalEM(batch_size=256)`` is fiem with
+        batches of 256 rows, ``methods.Accelerated(methods.EM(), "squarem")`` em with fewer passes.
     missing : {"error", "ignore"}
         Missing cells (NaN, None, masked, pandas' NA). "error", as in scikit-learn: they raise ValueError.
         "ignore": they are missing at random; the likelihood is that of the observed cells, and all methods of
@@ -111,6 +92,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     device : str
         Where passes are computed: "cpu", "cuda" or "cuda:1"; "auto" is the GPU if X is an array there, else
         the CPU. float32 rows are fastest on a GPU. See ``docs/gpu.md``.
+    prior : NormalInverseWishart, optional
+        Prior on weights, means and covariances: the fit is then the maximum a posteriori.
 
     Attributes
     ----------
@@ -152,8 +135,6 @@ lower_bounds_, n_features_in_, feature_names_in_
         "reg_covar": [NOT_NEGATIVE],
         "means_init": [NONE, ARRAY],
         "precisions_init": [NONE, ARRAY],
-        "moves": [one_of(["auto"]), integer(0)],
-        "dither": [NONE, one_of(["auto"])],
         "prior": [NONE, instance_of(NormalInverseWishart)],
     }
 
@@ -173,15 +154,9 @@ lower_bounds_, n_features_in_, feature_names_in_
     verbose: int = 0
     verbose_interval: int = 10
     method: str | Method = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
-    moves: int | str = "auto"
-    dither: str | None = None
-    concentration: float | None = None
-    prior: NormalInverseWishart | None = None
     missing: str = "error"
     device: str = "auto"
+    prior: NormalInverseWishart | None = None
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.
@@ -211,7 +186,6 @@ lower_bounds_, n_features_in_, feature_names_in_
             self.n_components,
             covariance=self.covariance_type,
             reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
-            concentration=self.concentration,
             prior=self.prior,
             missing=self.missing,
         )
@@ -239,7 +213,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         self._set_arrays(*read_gaussians(content, self._model(), d))
         self._check_parameters(np.empty((0, d)), xp=np)
-        if self.prior is not None:
+        if self.prior is not None and self.prior.is_on_components:
             self.prior.bind(np.zeros(d), has_matrices=False)
 
     def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:

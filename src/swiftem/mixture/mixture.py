@@ -16,7 +16,7 @@ from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of
+from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of, number
 from swiftem.methods import Method
 from swiftem.mixture.base import MixtureBase
 from swiftem.mixture.families import Blocks, Family, Given, read_family
@@ -41,8 +41,9 @@ class Mixture(TabularMixture):
     family : str, Family or dict
         Distribution of the components: a name in ``swiftem.families.FAMILIES``, "poisson" or "gamma" for
         example, with options in parentheses (``"binomial(trials=10)"``), or a family object. "auto" chooses
-        by the types of columns, says so in a line of the log (``swiftem``), and ``family_`` has its choice;
-        the rule is in :mod:`swiftem.mixture.tables.auto`. For columns of several kinds, a dict of
+        by the types of columns, which a data frame has and an array of numbers has not; a line of the log
+        (``swiftem``) and ``family_`` have its choice, and the rule is in
+        :mod:`swiftem.mixture.tables.auto`. For columns of several kinds, a dict of
         these with the columns of each, by name if the input has column names, else by number:
         ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must be in exactly one
         block; blocks are independent given the component.
@@ -66,23 +67,16 @@ class Mixture(TabularMixture):
         For starts and draws.
     warm_start : bool
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
-    verbose, verbose_interval : int
-        Whether to show progress: a bar in a terminal, lines otherwise.
+    verbose : int
+        Whether to show progress: a bar in a terminal, otherwise a line every ten passes.
     method : str or Method
         How to fit, as in :class:`swiftem.GaussianMixture`.
-    batch_size : int or "auto"
-        Rows that a stochastic method draws per iteration.
-    step_size : float, callable or "auto"
-        Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
-    acceleration : {"squarem", "anderson"} or None
-        Larger steps of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
-        "auto" is em.
     concentration : float, optional
         α ≥ 1 of a symmetric Dirichlet prior on the weights.
-    missing : {"ignore", "error"}
-        Missing cells (NaN, None, masked, pandas' NA). "ignore": they are missing at random and count for
-        nothing; all methods of this class take them. Columns of student-t and von Mises-Fisher must have
-        none. "error": they raise ValueError.
+    missing : {"error", "ignore"}
+        Missing cells (NaN, None, masked, pandas' NA). "error": they raise ValueError. "ignore": they are
+        missing at random and count for nothing; all methods of this class take them. Columns of student-t and
+        von Mises-Fisher must have none.
     device
         As in :class:`swiftem.GaussianMixture`.
 
@@ -128,12 +122,13 @@ n_features_in_, feature_names_in_
         **MixtureBase._allowed,
         "family": [instance_of(str, Family, Mapping)],
         "smoothing": [NOT_NEGATIVE],
+        "concentration": [NONE, number(1.0)],
         "params_init": [NONE, instance_of(dict)],
     }
 
     n_components: int = 1
     _: KW_ONLY
-    family: Given = "poisson"
+    family: Given = AUTO
     tol: float = 1e-3
     smoothing: float = 1e-3
     max_iter: int = 100
@@ -144,13 +139,9 @@ n_features_in_, feature_names_in_
     random_state: Any = None
     warm_start: bool = False
     verbose: int = 0
-    verbose_interval: int = 10
     method: str | Method = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
     concentration: float | None = None
-    missing: str = "ignore"
+    missing: str = "error"
     device: str = "auto"
 
     @classmethod

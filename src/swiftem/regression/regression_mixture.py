@@ -13,8 +13,9 @@ from swiftem.core.checks import as_floats, check_simplex, shown
 from swiftem.fit.checkpoint import Place, kept_apart
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, one_of
+from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import read_weights
+from swiftem.methods import EM, Method
 from swiftem.mixture.plan import METHOD_NAMES
 from swiftem.regression.file import regressions_from_file, regressions_to_file
 from swiftem.regression.gaussian_regression import GaussianRegression
@@ -44,11 +45,7 @@ OF_MIXTURE = (
     "random_state",
     "warm_start",
     "verbose",
-    "verbose_interval",
     "method",
-    "batch_size",
-    "step_size",
-    "acceleration",
 )
 """Parameters of the regressions that are those of this mixture."""
 
@@ -81,12 +78,10 @@ class RegressionMixture(RegressionQueries):
     n_init : int
         Number of fits, of which the best is kept. Each starts from the best of ten candidates, which are
         compared on a sample of 2,000 rows.
-    random_state, warm_start, verbose, verbose_interval
+    random_state, warm_start, verbose
         As in :class:`swiftem.Mixture`.
-    method : str
+    method : str or Method
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
-    batch_size, step_size, acceleration
-        As in :class:`swiftem.Mixture`, for normal responses.
 
     Attributes
     ----------
@@ -127,7 +122,7 @@ class RegressionMixture(RegressionQueries):
         "smoothing": [NOT_NEGATIVE],
         "max_iter": [AT_LEAST_ONE],
         "n_init": [AT_LEAST_ONE],
-        "method": [one_of(METHOD_NAMES)],
+        "method": [one_of(METHOD_NAMES), instance_of(Method)],
     }
 
     n_components: int = 2
@@ -141,11 +136,7 @@ class RegressionMixture(RegressionQueries):
     random_state: Any = None
     warm_start: bool = False
     verbose: int = 0
-    verbose_interval: int = 10
-    method: str = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
+    method: str | Method = "auto"
 
     @classmethod
     def from_parameters(
@@ -283,21 +274,10 @@ class RegressionMixture(RegressionQueries):
                 "family must be 'gaussian' for partial_fit, got 'poisson', which has no finite statistics: "
                 "fit all rows, with warm_start=True to continue from the last result."
             )
-        if self.method not in ("auto", "em"):
+        if not (isinstance(self.method, EM) or self.method in ("auto", "em")):
             raise ValueError(
                 f"method must be 'em' or 'auto' for family='poisson', which has no finite statistics, "
-                f"got {self.method!r}."
-            )
-        for argument in ("batch_size", "step_size"):
-            if not isinstance(getattr(self, argument), str):
-                raise ValueError(
-                    f"{argument} must be 'auto' for family='poisson', which is fitted by em, "
-                    f"got {shown(getattr(self, argument))}."
-                )
-        if self.acceleration is not None:
-            raise ValueError(
-                f"acceleration must be None for family='poisson', whose passes are Newton steps, "
-                f"got {self.acceleration!r}."
+                f"got {shown(self.method)}."
             )
 
     def _read_for_fit(

@@ -22,6 +22,7 @@ from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.tables.auto import auto_family, said_of
 from swiftem.mixture.tables.categories import Categories, coded, decoded, found_categories
 from swiftem.mixture.tables.columns import (
+    BOOL,
     TEXT,
     TableColumn,
     is_frame,
@@ -139,7 +140,7 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         >>> import numpy as np, swiftem
         >>> params = {"poisson": {"rates": [[1.0], [9.0]]}, "bernoulli": {"probabilities": [[0.0], [1.0]]}}
         >>> family = {"poisson": [0], "bernoulli": [1]}
-        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family=family)
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family=family, missing="ignore")
         >>> mixture.impute([[np.nan, 1.0], [1.0, np.nan]]).round(2)
         array([[9., 1.],
                [1., 0.]])
@@ -186,10 +187,10 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         """Choose families by type if that is wanted, and find the categories of columns."""
         wanted = {column.name for column in columns or () if column.kind == TEXT}
         if isinstance(self.family, str) and self.family == AUTO:
-            if columns is None:
+            if columns is None or not (is_frame(X) or any(one.kind in (BOOL, TEXT) for one in columns)):
                 raise ValueError(
-                    "family='auto' must have a table in memory, whose columns have types (a data frame or an "
-                    f"array), got {shown(X)}: give a family for each column."
+                    "family must be given for data whose columns have no types, got 'auto' and "
+                    f"{shown(X)}: name a family, such as 'poisson', or give a data frame."
                 )
             chosen = auto_family(columns)
             log.info("family='auto': %s.", said_of(chosen))
