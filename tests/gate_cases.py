@@ -522,7 +522,6 @@ def topic_fits(folder: Path) -> Iterator[Case]:
     yield "PLSA, float64", partial(fit_topics, corpus(), method="em", tol=1e-7, max_iter=60)
     yield "PLSA, weights", lambda: fit(swiftem.PLSA(4), OF_TOPICS, corpus(), sample_weight=weights()[:600])
     yield "PLSA, learned alpha", partial(fit_topics, corpus(), alpha="learn")
-    yield "PLSA, anderson", partial(fit_topics, corpus()[:100], **fit_by(swiftem.PLSA, "anderson"))
     yield "PLSA, partial_fit", lambda: streamed(swiftem.PLSA(4), ("components_", "doc_topic_"), corpus())
     file = folder / "counts.npz"
     sp.save_npz(file, sp.csr_matrix(corpus()))

@@ -230,12 +230,9 @@ for _name in (*METHODS, "squarem", "anderson"):
         lambda: (rows(), rows(3)[:, 2]),
         *REGRESSION,
     )
-    _samplings = {"sem": ("tokens", "documents"), "sem-vr": ("tokens", "documents")}
-    for _sampling in _samplings.get(_name, ("auto",)):
-        CASES[f"PLSA {_sampling} {_name}"] = of_fit(
-            lambda how=_how, sampling=_sampling, **given: swiftem.PLSA(3, sampling=sampling, **how, **given),
-            lambda: (many_counts(),),
-            *TOPICS,
+    if _name in METHODS:
+        CASES[f"PLSA {_name}"] = of_fit(
+            lambda how=_how, **given: swiftem.PLSA(3, **how, **given), lambda: (many_counts(),), *TOPICS
         )
     if _name in ("auto", "em", "sem-vr", "fiem", "spider"):
         CASES[f"command {_name}"] = of_command(rows, "--method", _name)
@@ -249,7 +246,6 @@ CASES["RegressionMixture poisson"] = of_fit(
 )
 for _name, _options in {
     "alpha": {"alpha": "learn"},
-    "leave one out": {"leave_one_out": True},
     "background": {"background": True},
 }.items():
     CASES[f"PLSA {_name}"] = of_fit(
@@ -272,8 +268,8 @@ QUICK = {
     "run token by token spider": {"PLSATheta", "Tables"},
     "run own sem": {"NoState", "resume_cases:Rate"},
     "GaussianMixture full spider": {"Run", "Start"},
-    "PLSA auto opt-fiem": {"Moment"},
-    "PLSA documents sem-vr": {
+    "PLSA opt-fiem": {"Moment"},
+    "PLSA sem-vr": {
         "AnchorState",
         "DocumentSnapshot",
     },

@@ -508,7 +508,7 @@ class RegressionTrial(Trial):
         return {
             **{
                 name: lambda name=name: getattr(model, name)(*pair())
-                for name in ("responsibilities", "labels", "log_likelihoods", "impute")
+                for name in ("predict_proba", "predict_class", "log_likelihoods", "impute")
             },
             **{
                 name: lambda name=name: getattr(model, name)(*pair(), **weight())

@@ -25,13 +25,6 @@ def rows(n=3000, seed=0):
     return rng.normal(size=(n, 2)) + np.array([[0.0, 0.0], [2.2, 0.8]])[rng.integers(2, size=n)]
 
 
-def counts(n=60, seed=0):
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(30, 0.2), size=4)
-    shares = rng.dirichlet(np.full(4, 0.3), size=n)
-    return rng.poisson(40 * shares @ topics)
-
-
 def gaussian(**options):
     start = {"means_init": [[0.5, 0.5], [1.5, 0.5]], "weights_init": [0.5, 0.5], "max_iter": 5000}
     return swiftem.GaussianMixture(2, **{"method": "em", "tol": 1e-9, "random_state": 0} | start | options)
@@ -73,22 +66,6 @@ def test_deaths_of_women_over_80(name):
 
 
 @both
-def test_topics_reach_at_least_as_much_in_fewer_passes(name):
-    X = counts()
-    options = {"method": "em", "random_state": 0, "max_iter": 3000, "tol": 1e-7}
-    start = np.random.default_rng(1).dirichlet(np.ones(30), size=4)
-    plain = swiftem.PLSA(4, init=start, **options).fit(X)
-    quick = swiftem.PLSA(4, init=start, acceleration=name, **options).fit(X)
-    assert plain.converged_
-    assert quick.converged_
-    assert quick.n_iter_ < plain.n_iter_ / 2
-    assert quick.log_likelihood_ > plain.log_likelihood_ - 1e-3
-    assert quick.stationarity_ < 1e-2
-    np.testing.assert_allclose(quick.doc_topic_.sum(axis=1), 1.0)
-    assert (quick.doc_topic_ > 0.0).all()
-
-
-@both
 def test_bounds_do_not_decrease(name):
     quick = gaussian(method=by(name)).fit(rows())
     assert np.diff(quick.lower_bounds_).min() >= -1e-11
@@ -121,7 +98,6 @@ def test_too_few_passes_are_no_convergence(name):
 def test_auto_is_em(name):
     quick = swiftem.GaussianMixture(2, method=by(name), random_state=0).fit(rows(30_000))
     assert quick.method_ == "em"
-    assert swiftem.PLSA(4, acceleration=name, random_state=0, tol=1e-3).fit(counts()).method_ == "em"
 
 
 @both
@@ -173,18 +149,9 @@ def dying(estimator, passes):
 
 @both
 @pytest.mark.parametrize("passes", [1, 4, 9])
-@pytest.mark.parametrize("kind", ["gaussian", "topics"])
-def test_a_killed_fit_resumes_to_the_bit(tmp_path, name, passes, kind):
-    if kind == "gaussian":
-        data, make = rows(), lambda **options: gaussian(method=by(name), **options)
-        parts = ("means_", "weights_", "covariances_", "lower_bounds_", "n_iter_")
-    else:
-        data = counts()
-
-        def make(**options):
-            return swiftem.PLSA(4, method="em", acceleration=name, random_state=0, tol=1e-6, **options)
-
-        parts = ("components_", "doc_topic_", "n_iter_", "log_likelihood_")
+def test_a_killed_fit_resumes_to_the_bit(tmp_path, name, passes):
+    data, make = rows(), lambda: gaussian(method=by(name))
+    parts = ("means_", "weights_", "covariances_", "lower_bounds_", "n_iter_")
     whole = make().fit(data)
     folder = tmp_path / "kept"
     with pytest.raises(Death), swiftem.checkpoint(folder, every=1):
@@ -199,35 +166,3 @@ def test_a_killed_fit_resumes_to_the_bit(tmp_path, name, passes, kind):
 def test_files_keep_it(tmp_path, name):
     gaussian(method=by(name)).fit(rows(300)).save(tmp_path / "m.swiftem")
     assert swiftem.GaussianMixture.load(tmp_path / "m.swiftem").method == by(name)
-    topics = swiftem.PLSA(4, acceleration=name, random_state=0, tol=1e-3).fit(counts())
-    topics.save(tmp_path / "t.swiftem")
-    assert swiftem.PLSA.load(tmp_path / "t.swiftem").acceleration == name
-
-
-@pytest.mark.parametrize(
-    ("make", "data", "message"),
-    [
-        (
-            lambda: swiftem.PLSA(3, acceleration="squarem", method="fiem"), counts,
-            "acceleration must be None for method='fiem', got 'squarem': only em's passes",
-        ),
-        (
-            lambda: swiftem.PLSA(3, acceleration="squarem", leave_one_out=True), counts,
-            "leave_one_out must be False for acceleration='squarem', got True",
-        ),
-        (lambda: swiftem.PLSA(3, acceleration="squarem", batch_size=5), counts, "batch_size must be 'auto'"),
-    ],
-)  # fmt: skip
-def test_bad_arguments(make, data, message):
-    with pytest.raises(ValueError, match=message):
-        make().fit(data())
-
-
-def test_documents_read_in_blocks_are_refused(tmp_path):
-    import scipy.sparse as sp
-
-    sp.save_npz(tmp_path / "counts.npz", sp.csr_matrix(counts()))
-    with pytest.raises(
-        ValueError, match="acceleration must be None for documents read in blocks, got 'squarem'"
-    ):
-        swiftem.PLSA(3, acceleration="squarem").fit(tmp_path / "counts.npz")

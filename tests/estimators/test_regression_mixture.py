@@ -27,7 +27,7 @@ def test_every_method_finds_the_lines(method):
     assert np.allclose(found.intercept_[order], [20.0, 2.0], atol=0.6)
     assert np.allclose(np.sqrt(found.variances_[order]), [0.5, 1.5], atol=0.1)
     assert np.allclose(found.weights_[order], [0.7, 0.3], atol=0.03)
-    assert np.mean(order[kind] == found.labels(X, y)) > 0.96
+    assert np.mean(order[kind] == found.predict_class(X, y)) > 0.96
     assert found.method_ == ("em" if method == "auto" else method)
 
 
@@ -82,7 +82,7 @@ def test_counts():
     order = np.argsort(found.intercept_)
     assert np.allclose(found.intercept_[order], [0.5, 3.0], atol=0.1)
     assert np.allclose(found.coef_[order, 0], [1.5, -0.5], atol=0.15)
-    assert np.mean(order[kind] == found.labels(x, y)) > 0.95
+    assert np.mean(order[kind] == found.predict_class(x, y)) > 0.95
     assert found.converged_
     mean = found.predict_components(x)
     expected = np.log(np.exp(stats.poisson.logpmf(y[:, None], mean)) @ found.weights_).mean()
@@ -147,7 +147,7 @@ def test_files_samples_and_clones(tmp_path, family):
     found = RegressionMixture(2, family=family, random_state=3).fit(X, y)
     found.save(tmp_path / "a.model")
     loaded = RegressionMixture.load(tmp_path / "a.model")
-    assert np.array_equal(loaded.responsibilities(X, y), found.responsibilities(X, y))
+    assert np.array_equal(loaded.predict_proba(X, y), found.predict_proba(X, y))
     assert loaded.get_params() == found.get_params()
     assert loaded.aic(X, y) == found.aic(X, y)
     values, labels = loaded.sample(X)
@@ -233,7 +233,7 @@ def test_a_far_row_of_counts_leaves_a_finite_model(far, fit_intercept):
             ).fit(X, y)
             assert found.converged_
             assert np.isfinite(found.coef_).all()
-            assert np.allclose(found.responsibilities(X, y).sum(axis=1), 1.0, atol=1e-12)
+            assert np.allclose(found.predict_proba(X, y).sum(axis=1), 1.0, atol=1e-12)
             assert np.isfinite(found.predict(X)).all()
             assert np.isfinite(found.score(X, y))
             assert (np.diff(found.lower_bounds_) > -1e-9).all()
@@ -243,10 +243,10 @@ def test_means_of_counts_beyond_all_numbers():
     steep = RegressionMixture.from_parameters(
         [0.5, 0.5], [[500.0], [400.0]], family="poisson", random_state=0
     )
-    r = steep.responsibilities([[10.0], [0.0]], [3.0, 1.0])
+    r = steep.predict_proba([[10.0], [0.0]], [3.0, 1.0])
     assert np.allclose(r, [[0.0, 1.0], [0.5, 0.5]])
     both = RegressionMixture.from_parameters([0.5, 0.5], [[500.0], [500.0]], family="poisson")
-    assert np.allclose(both.responsibilities([[10.0]], [3.0]), 0.5)
+    assert np.allclose(both.predict_proba([[10.0]], [3.0]), 0.5)
     assert np.allclose(np.log(steep.predict_components([[10.0], [0.1]])), [[300.0, 300.0], [50.0, 40.0]])
     assert np.isfinite(steep.predict([[10.0]])).all()
     drawn, _ = steep.sample(np.full((1000, 1), 0.1))  # means of e^50 and e^40

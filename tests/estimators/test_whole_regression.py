@@ -139,9 +139,9 @@ def test_a_missing_response_adds_nothing(family, missing):
     found = RegressionMixture(2, family=family, random_state=0).fit(X, values)
     observed = RegressionMixture(2, family=family, random_state=0).fit(X[~gone], y[~gone])
     assert np.array_equal(found.coef_, observed.coef_)
-    shares = found.responsibilities(X, values)
+    shares = found.predict_proba(X, values)
     assert np.allclose(shares[gone], found.weights_)
-    assert np.array_equal(shares[~gone], observed.responsibilities(X[~gone], y[~gone]))
+    assert np.array_equal(shares[~gone], observed.predict_proba(X[~gone], y[~gone]))
     assert found.score(X, values) == pytest.approx(observed.score(X[~gone], y[~gone]), rel=1e-12)
     assert found.icl(X, values) == pytest.approx(observed.icl(X[~gone], y[~gone]), rel=1e-12)
     assert not found.log_likelihoods(X, values)[gone].any()
@@ -168,7 +168,7 @@ def test_missing_regressors_have_a_sentence():
     )
     for call in (
         lambda: RegressionMixture(1).fit(X, y), lambda: found.partial_fit(X, y), lambda: found.predict(X),
-        lambda: found.responsibilities(X, y), lambda: found.sample(X),
+        lambda: found.predict_proba(X, y), lambda: found.sample(X),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=sentence):
             call()

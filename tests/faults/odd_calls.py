@@ -73,11 +73,9 @@ MIXTURE: dict[str, list[Any]] = {
 TOPICS: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, 9], "alpha": [0.1, 0.0, 1e99, 1e-300, [0.1, 0.2]], "beta": [0.05, 0.0, 1e99,
     1e-300],
-    "method": list(NAMES), "init": ["auto", "random", "k-means", np.ones((2, 6)), np.eye(2, 6)],
-    "n_init": ["auto", 1, 2], "leave_one_out": ["auto", True, False], "sampling": ["auto", "documents",
-    "tokens"],
-    "batch_size": [1, 7, "auto", 1000], "step_size": [1.0, 0.1, "auto", schedules.inverse(3, 10),
-    lambda k: np.nan],
+    "method": [*NAMES, methods.OnlineEM(schedules.inverse(3, 10), 7), methods.OnlineEM(lambda k: np.nan)],
+    "init": ["auto", "random", "k-means", np.ones((2, 6)), np.eye(2, 6)],
+    "n_init": ["auto", 1, 2],
     "max_iter": [1, 2, 5], "tol": [1e-4, 0.0, 10.0],
     "random_state": [0, 1, None], "verbose": [0], "verbose_interval": [1, 10],
 }  # fmt: skip

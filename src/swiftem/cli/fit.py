@@ -185,7 +185,7 @@ def _compare(console: Console, request: FitRequest, mixture: Any, table: Rows) -
     """Show the cross table of components and labels."""
     assert table.labels is not None
     assert request.choice.label is not None
-    found = mixture.predict(table.X) if table.y is None else mixture.labels(*table.data)
+    found = mixture.predict(table.X) if table.y is None else mixture.predict_class(*table.data)
     show_cross_table(console, found, table.labels, mixture.n_components, request.choice.label, table.weights)
     console.print()
 

@@ -83,7 +83,7 @@ def select(request: SelectRequest) -> int:
             _show(console, found)
             show_components(console, mixture, rows.names)
             if rows.labels is not None and request.choice.label is not None:
-                labels = mixture.labels(*rows.data) if is_response else mixture.predict(rows.X)
+                labels = mixture.predict_class(*rows.data) if is_response else mixture.predict(rows.X)
                 show_cross_table(
                     console, labels, rows.labels, mixture.n_components, request.choice.label, rows.weights
                 )

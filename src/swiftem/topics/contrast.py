@@ -11,7 +11,7 @@ about. Two means against it, both for em's passes:
   (2015), as a division, which never makes a word impossible, instead of a difference.
 
 Neither climbs the likelihood: predictions become a little worse, and topics easier to tell apart. How the
-default was chosen is in ``plan.py``.
+default was chosen is in ``benchmarks/DECISIONS.md``.
 """
 
 from __future__ import annotations

@@ -19,11 +19,8 @@ from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.documents import m_step, totals_of
 
-__all__ = ["INITS", "best_start", "clustered_topics", "random_topics"]
+__all__ = ["best_start", "clustered_topics", "random_topics"]
 
-INITS = ("auto", "random", "k-means")
-CLUSTERED, FEW = 5_000, 2_000
-"""Maximum number of documents to cluster: for a fit, and for a single reading, which must be quick."""
 TRIED_ON, TRIED_FOR = 2_000, 10
 """Maximum number of documents, and passes, used to compare starts."""
 OF_CLUSTER, OF_ALL = 0.7, 0.25
@@ -51,7 +48,7 @@ def clustered_topics(
     documents: Documents | StreamedDocuments,
     n_components: int,
     random_state: np.random.RandomState,
-    most: int = CLUSTERED,
+    most: int,
 ) -> Array:
     """Return topics (K, V): the words of clusters of documents, by k-means.
 

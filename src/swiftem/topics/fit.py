@@ -28,11 +28,10 @@ from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.contrast import SHARE, decorrelated, with_background
 from swiftem.topics.documents import DocumentModel, m_step, totals_of
 from swiftem.topics.first_topics import best_start
-from swiftem.topics.leaps import TopicLeaps
 from swiftem.topics.learned_alpha import next_alpha
 from swiftem.topics.look import TopicLook
 from swiftem.topics.momentum import Momentum
-from swiftem.topics.plan import TopicPlan
+from swiftem.topics.resolve import TopicSpec
 from swiftem.topics.tokens import PLSAModel
 
 __all__ = ["TopicFit", "TopicFitting"]
@@ -121,43 +120,16 @@ class TopicFitting:
 
     Attributes
     ----------
-    documents : Documents
+    documents : Documents, StreamedDocuments or UnitDocuments
         The corpus.
-    alpha : ndarray, shape (K,)
-        Added to documents' counts of topics.
-    beta : ndarray, shape (1, 1), (1, V) or (K, V)
-        Added to topics' counts of words.
-    plan : TopicPlan
-        The methods, in order.
-    max_passes, tol
-        When to stop.
-    leave_one_out : bool
-        Whether em leaves each token out of the counts that explain it.
-    acceleration : str or None
-        Of em.
-    background, decorrelation : bool and float
-        Of em: whether topic 0 is a background, and how strongly topics repel each other; see
-        :mod:`swiftem.topics.contrast`.
-    learns_alpha : bool
-        Of em: whether α is learned; see :mod:`swiftem.topics.learned_alpha`.
-    adds_background : bool
-        Whether the background takes the place of another topic, and not that of topic 0 of a given start.
+    spec : TopicSpec
+        What the fit does.
     budget : Budget
         Memory budget of methods that draw tokens.
     """
 
     documents: Documents | StreamedDocuments | UnitDocuments
-    alpha: Array
-    beta: Array
-    plan: TopicPlan
-    max_passes: int
-    tol: float
-    leave_one_out: bool = False
-    acceleration: str | None = None
-    background: bool = False
-    decorrelation: float = 0.0
-    learns_alpha: bool = False
-    adds_background: bool = True
+    spec: TopicSpec
     budget: Budget = NO_LIMIT
 
     @cached_property
@@ -197,11 +169,13 @@ class TopicFitting:
     def _begin(self, starts: Sequence[Array], keeper: NoStart) -> TopicFit:
         """Return the saved state of the fit, or its start."""
         kept = keeper.load()
-        shares = self.documents.allocate((self.documents.n, len(self.alpha)))
+        shares = self.documents.allocate((self.documents.n, len(self.spec.alpha)))
         for rows in row_blocks(shares):
-            shares[rows] = 1.0 / len(self.alpha)
+            shares[rows] = 1.0 / len(self.spec.alpha)
         if kept is None:
-            return TopicFit(starts[0], shares, has_background=self.background and not self.adds_background)
+            return TopicFit(
+                starts[0], shares, has_background=self.spec.background and not self.spec.adds_background
+            )
         with keeper.reading():
             fit = TopicFit(**kept)
             fit.doc_topic = shares if fit.doc_topic is None else fit.doc_topic
@@ -209,7 +183,7 @@ class TopicFitting:
             for part in (fit.topics, *(() if fit.counts is None else (fit.counts,))):
                 check_form("topics", part, starts[0])
             if fit.alpha is not None:
-                check_form("alpha", fit.alpha, self.alpha)
+                check_form("alpha", fit.alpha, self.spec.alpha)
             if fit.phase not in range(OVER + 1):
                 raise ValueError("its phase is unknown")
             for rows in row_blocks(shares):
@@ -223,20 +197,22 @@ class TopicFitting:
         """Choose a start, read the documents once, and continue with the method: the phases that are left."""
         if fit.phase == CHOICE:
             with DeferredInterrupt() as interrupt:
-                fit.topics, fit.tried = best_start(starts, self._here, self.alpha, self.beta, interrupt.check)
+                fit.topics, fit.tried = best_start(
+                    starts, self._here, self.spec.alpha, self.spec.beta, interrupt.check
+                )
             fit.passes, fit.phase = fit.tried, READING
-        if self.plan.by_tokens is not None:
-            self._by_tokens(fit, self.plan.by_tokens, seed, clock, keeper)
+        if not self.spec.is_em and self.spec.draws == "tokens":
+            self._by_tokens(fit, self.spec.method, seed, clock, keeper)
             return
         if fit.phase == READING:
             stop = False
-            if self.plan.first is not None:
-                stop = self._by_documents(fit, self.plan.first, 1, seed, clock, keeper)
+            if self.spec.first is not None:
+                stop = self._by_documents(fit, self.spec.first, 1, seed, clock, keeper)
             fit.phase, fit.within = METHOD, None
-            if stop and self.plan.by_documents is None:
+            if stop and self.spec.is_em:
                 return
-        if self.plan.by_documents is not None:
-            self._by_documents(fit, self.plan.by_documents, None, seed, clock, keeper)
+        if not self.spec.is_em:
+            self._by_documents(fit, self.spec.method, None, seed, clock, keeper)
         else:
             with DeferredInterrupt() as interrupt:
                 self._em(fit, clock, keeper, interrupt.check)
@@ -248,83 +224,68 @@ class TopicFitting:
 
         Before there are counts, no token has added anything to them.
         """
-        alpha = self.alpha if fit.alpha is None else fit.alpha
+        alpha = self.spec.alpha if fit.alpha is None else fit.alpha
         left_out = None
-        if self.leave_one_out and fit.counts is not None:
-            left_out = (totals_of(fit.counts, self.beta), self.beta)
+        if self.spec.leaves_one_out and fit.counts is not None:
+            left_out = (totals_of(fit.counts, self.spec.beta), self.spec.beta)
         return self.documents.em_pass(doc_topic, fit.topics, alpha, left_out, between)
 
     def contrasted(self, counts: Array) -> Array:
         """Return the counts (K, V) that the M-step of a pass is made of."""
-        if not self.decorrelation:
+        if not self.spec.decorrelation:
             return counts
-        return decorrelated(counts, self.beta, self.decorrelation, self.background)
+        return decorrelated(counts, self.spec.beta, self.spec.decorrelation, self.spec.background)
 
     def _em(self, fit: TopicFit, clock: Clock, keeper: NoStart, between: Callable[[], None]) -> None:
-        """Iterate em, at least once; the objective of a moment is that at the beginning of its pass.
-
-        With an acceleration a pass may begin at a leap. If that is taken back, the moment has the objective
-        of the last accepted pass.
-        """
+        """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
         last, last_gain, calm, kept = (inf, inf, 0, None) if fit.within is None else fit.within
-        steps, momentum, tol = None, Momentum(0.0, self.documents), self.tol
-        if self.acceleration is not None:
-            steps = TopicLeaps(self, fit)
-            with keeper.reading():
-                steps.restore(kept)
-        elif isinstance(self.documents, DeviceDocuments) and not self.learns_alpha:
+        spec, tol = self.spec, self.spec.gain
+        momentum = Momentum(spec.momentum, self.documents)
+        if isinstance(self.documents, DeviceDocuments) and not spec.learns_alpha:
             from swiftem.topics.torch_topics import DeviceTopics
 
             fit.there = DeviceTopics(
-                self.documents.passes(self.alpha),
-                self.beta,
+                self.documents.passes(spec.alpha),
+                spec.beta,
                 fit.topics,
                 fit.doc_topic,
                 fit.counts,
-                leave_one_out=self.leave_one_out,
-                contrast=(self.background, SHARE, self.decorrelation),
-                momentum=self.plan.momentum,
+                leave_one_out=spec.leaves_one_out,
+                contrast=(spec.background, SHARE, spec.decorrelation),
+                momentum=spec.momentum,
                 behind=kept,
             )
-            tol *= self.plan.worth
-        elif isinstance(self.documents, Documents | StreamedDocuments):
-            momentum = Momentum(self.plan.momentum, self.documents)
-            tol *= self.plan.worth
+        else:
             with keeper.reading():
                 momentum.restore(kept, fit.counts, fit.doc_topic)
         while not fit.converged:
             between()
             # An aborted pass has changed documents: checkpoints have their values before the pass.
             if fit.there is not None:
-                is_first = self.background and not fit.has_background
-                least = -(self.tol + last) * self.documents.total
+                is_first = spec.background and not fit.has_background
+                least = -(spec.tol + last) * self.documents.total
                 value = fit.there.step(between, add_background=is_first, least=least)
-                is_back = False
                 fit.has_background = fit.has_background or is_first
-            elif steps is None:
-                counts, value = self.e_step(fit, fit.doc_topic, between)
-                if self.background and not fit.has_background:
-                    counts, fit.has_background = with_background(counts, fit.doc_topic), True
-                elif self.learns_alpha:
-                    before = self.alpha if fit.alpha is None else fit.alpha
-                    fit.alpha = next_alpha(before, fit.doc_topic, self.documents)
-                is_worse = last + value / self.documents.total < -self.tol
-                fit.counts, is_back = momentum.go(self.contrasted(counts), fit.doc_topic, is_worse), False
-                fit.topics = m_step(fit.counts, self.beta)
             else:
-                value, is_back = steps.go(last, between)
+                counts, value = self.e_step(fit, fit.doc_topic, between)
+                if spec.background and not fit.has_background:
+                    counts, fit.has_background = with_background(counts, fit.doc_topic), True
+                elif spec.learns_alpha:
+                    assert isinstance(self.documents, Documents | StreamedDocuments)
+                    before = spec.alpha if fit.alpha is None else fit.alpha
+                    fit.alpha = next_alpha(before, fit.doc_topic, self.documents)
+                is_worse = last + value / self.documents.total < -spec.tol
+                fit.counts = momentum.go(self.contrasted(counts), fit.doc_topic, is_worse)
+                fit.topics = m_step(fit.counts, spec.beta)
             fit.passes += 1.0
-            objective = last if is_back else -value / self.documents.total
+            objective = -value / self.documents.total
             stop = clock.tell(fit, objective, 1.0, 0, "em")
             gain = last - objective
-            if not is_back:
-                # When topics begin to separate, gains are small and grow: this is not convergence. Leaps
-                # gain more than em's own steps.
-                grows = gain > last_gain + 1e-3 * tol and steps is None
-                calm = calm + 1 if abs(gain) < tol and not grows else 0
-                last, last_gain, fit.converged = objective, gain, calm >= 2
-            fit.within = (last, last_gain, calm, (momentum if steps is None else steps).state)
-            if fit.converged or stop or fit.passes + 1 > fit.tried + self.max_passes + 1e-9:
+            # When topics begin to separate, gains are small and grow: this is not convergence.
+            calm = calm + 1 if abs(gain) < tol and not gain > last_gain + 1e-3 * tol else 0
+            last, last_gain, fit.converged = objective, gain, calm >= 2
+            fit.within = (last, last_gain, calm, momentum.state)
+            if fit.converged or stop or fit.passes + 1 > fit.tried + spec.max_passes + 1e-9:
                 return
             keeper.save(fit.kept)
 
@@ -332,14 +293,14 @@ class TopicFitting:
         self, fit: TopicFit, method: Method, most: int | None, seed: int, clock: Clock, keeper: NoStart
     ) -> bool:
         """Batches of documents, ``most`` epochs of them, or until convergence."""
-        documents, model = self.documents, DocumentModel(self.alpha, self.beta)
+        documents, model = self.documents, DocumentModel(self.spec.alpha, self.spec.beta)
         documents.doc_topic, bound = fit.doc_topic, model.bind(documents)
-        share = documents.total / (documents.total_weight * len(self.alpha))
+        share = documents.total / (documents.total_weight * len(self.spec.alpha))
 
         def take(theta: Theta, s: Array) -> None:
             assert documents.doc_topic is not None
             fit.counts, fit.doc_topic = bound.counts(s), documents.doc_topic
-            fit.topics = m_step(fit.counts, self.beta)
+            fit.topics = m_step(fit.counts, self.spec.beta)
 
         return self._by_run(
             fit,
@@ -351,20 +312,20 @@ class TopicFitting:
             method,
             s0=(fit.topics.T * share).ravel(),
             seed=seed,
-            n_iter=(most or self.max_passes) * method.epoch(documents.n),
+            n_iter=(most or self.spec.max_passes) * method.epoch(documents.n),
             rests=most is None,
         )
 
     def _by_tokens(self, fit: TopicFit, method: Method, seed: int, clock: Clock, keeper: NoStart) -> None:
         """The paper's setting: tokens, drawn one by one or in batches."""
         documents, source = self.documents, self.tokens
-        if source.n < len(self.alpha):
+        if source.n < len(self.spec.alpha):
             raise ValueError(
                 f"n_components must be at most {source.n}, the number of tokens that are drawn, "
-                f"got {len(self.alpha)}: use fewer topics, or method='em'."
+                f"got {len(self.spec.alpha)}: use fewer topics, or method='em'."
             )
         model = PLSAModel.from_counts(
-            len(self.alpha), source, alpha=float(self.alpha[0]), beta=float(self.beta.flat[0])
+            len(self.spec.alpha), source, alpha=float(self.spec.alpha[0]), beta=float(self.spec.beta.flat[0])
         )
 
         def take(theta: Theta, s: Array) -> None:
@@ -373,7 +334,7 @@ class TopicFitting:
 
         # One pass is for the initial statistics; then n/b iterations cost this many.
         cost = method.evaluations + (method.renewal(0, source.n) is not None)
-        epochs = max(1, int((self.max_passes - 1) / cost))
+        epochs = max(1, int((self.spec.max_passes - 1) / cost))
         self._by_run(
             fit,
             clock,
@@ -405,7 +366,7 @@ class TopicFitting:
         ``take`` writes θ and s into the fit, ``rests`` is whether the run may end early on convergence.
         """
         epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
-        look = TopicLook(self._here, self.alpha, self.tol)
+        look = TopicLook(self._here, self.spec.alpha, self.spec.tol)
         calm, stop, before, looked_at = 0, False, fit.passes, -1
         if fit.within is not None:
             with keeper.reading():
@@ -423,7 +384,7 @@ class TopicFitting:
             fit.converged = calm >= 2 and rests
             stop = clock.tell(fit, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name)
             fit.within = (calm, stop, before, look.snapshot())
-            return stop or fit.converged or fit.passes >= fit.tried + self.max_passes
+            return stop or fit.converged or fit.passes >= fit.tried + self.spec.max_passes
 
         result = run_problem(
             Problem(model, source, budget=self.budget),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import MemoryLimitError, check_int, check_not_lazy, check_real, in_numpy, is_tensor
+from swiftem.core.checks import MemoryLimitError, check_not_lazy, in_numpy, is_tensor
 from swiftem.core.files import in_words, scratch_array
-from swiftem.core.problem import BASE
+from swiftem.core.problem import BASE, Budget
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
@@ -20,27 +20,29 @@ from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.data.weights import check_weights, extent_of
 from swiftem.fit.config import budget, device_memory_limit
 from swiftem.fit.validated import read_weights, validated
-from swiftem.topics.compute.corpus import PIECES, Documents
+from swiftem.methods import VarianceReducedEM
+from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments
 from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.streamed import BLOCK, StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
-from swiftem.topics.first_topics import CLUSTERED, FEW, clustered_topics, random_topics
-from swiftem.topics.learned_alpha import FIRST
-from swiftem.topics.plan import (
-    SMALL,
-    TopicPlan,
-    beta_for,
-    documents_for,
-    is_small,
-    starts_for,
+from swiftem.topics.first_topics import clustered_topics, random_topics
+from swiftem.topics.resolve import (
+    Facts,
+    Place,
+    TopicSpec,
+    beta_of,
+    first_alpha,
+    given_topics,
     table_type,
 )
-from swiftem.topics.queries import as_strength
 
-__all__ = ["TopicInput"]
+__all__ = ["TopicInput", "documents_for", "facts_of", "fit_into_memory", "is_small"]
 
-MOST_TOPICS = 10**6
-"""A larger number is a mistake, and would not fit into memory."""
+FEW_ENTRIES = 1 << 19
+"""Entries times topics up to which nothing is compiled, so that a first fit does not wait. It is a rule of
+sizes, not of what was compiled before: the same data give the same bits."""
+FEW_DOCUMENTS = 5_000
+"""Passes by NumPy take three times as long: half a second in a fit of 1,000 documents, and not of more."""
 BLOCKS = 8
 """Blocks of documents in memory: read ahead, in use, kept for batches, and parts copied out of them."""
 TABLES = PIECES + 8
@@ -71,12 +73,7 @@ class TopicInput:
 
     if TYPE_CHECKING:
         n_components: int
-        method: str
-        acceleration: str | None
-        leave_one_out: bool | str
-        precision: str
         tol: float
-        sampling: str
         alpha: ArrayLike | str
         beta: ArrayLike | str
         init: Any
@@ -135,35 +132,12 @@ class TopicInput:
 
     def _table_type(self, documents: Documents | StreamedDocuments) -> type:
         """Return what loops over these documents compute in."""
-        if self.precision != "auto":
-            return np.float32 if self.precision == "float32" else np.float64
-        if self.acceleration is not None:
-            return np.float64
         priors = extent_of(self._alpha(), self._beta(documents.n_words))
-        (least, most), tol = documents.extent, check_real("tol", self.tol, minimum=0.0)
-        return table_type(tol, (min(least, priors[0]), max(most, priors[1])))
+        return table_type(self.tol, documents.extent, priors)
 
     def _units(self, X: Any, sample_weight: Any, *, reset: bool) -> UnitDocuments:
         """Return a Dask collection as units of documents."""
-        if self.method not in ("auto", "em", "sem") or self.sampling == "tokens":
-            raise ValueError(
-                "method must be 'auto', 'em' or 'sem', by documents, for a Dask collection, "
-                f"got method={self.method!r} with sampling={self.sampling!r}."
-            )
-        if reset and self._learns_alpha:
-            raise ValueError(
-                f"alpha must be numbers for a Dask collection, got {self.alpha!r}: the topics of documents, "
-                "which it is learned from, stay with the workers."
-            )
-        if self.acceleration is not None:
-            raise ValueError(
-                f"acceleration must be None for a Dask collection, got {self.acceleration!r}: leave it out."
-            )
         weights = None if sample_weight is None else parts_of("sample_weight", sample_weight)
-        if self.precision == "float32":
-            raise ValueError(
-                "precision must be 'auto' or 'float64' for a Dask collection, got 'float32': leave it out."
-            )
         units = UnitDocuments(
             parts_of("X", X),
             weights,
@@ -182,60 +156,6 @@ class TopicInput:
                 f"got {units.n_words}."
             )
         return units
-
-    def _check_memory(self, documents: Any, plan: TopicPlan) -> None:
-        """Put the documents' topics into a scratch file if they do not fit; raise an error if that fails."""
-        limit, scratch, _ = budget()
-        if isinstance(documents, DeviceDocuments) and plan.by_tokens is not None:
-            raise ValueError(
-                "method must be 'auto', 'em', or 'sem' or 'sem-vr' by documents, for "
-                f"device={self.device!r}, got {self.method!r} with sampling={self.sampling!r}: tokens are "
-                "drawn on the CPU, with device='cpu'."
-            )
-        if not isinstance(documents, StreamedDocuments):
-            return
-        if self.acceleration is not None:
-            raise ValueError(
-                f"acceleration must be None for documents read in blocks, got {self.acceleration!r}: "
-                "it keeps several copies of their topics; load the counts with read_corpus."
-            )
-        if plan.by_tokens is not None:
-            raise ValueError(
-                f"X can only be read in order, and {plan.name} draws tokens by index: use em, sem or sem-vr "
-                "with sampling='documents', or load the counts with read_corpus."
-            )
-        if limit is None:
-            return
-        needed = (
-            BASE
-            + START
-            + TABLES * 8 * documents.n_words * self.n_components
-            + BLOCKS * documents.largest
-            + 6 * 8 * documents.n
-        )
-        if needed > limit:
-            raise MemoryLimitError(
-                f"memory_limit must be at least {in_words(needed)} for {self.n_components} topics of "
-                f"{documents.n_words:,} words, got {in_words(limit)}."
-            )
-        copies = 3 if plan.name == "sem-vr" else 2
-        if needed + copies * 8 * documents.n * self.n_components > limit:
-            documents.allocate = lambda shape: scratch_array(shape, np.float64, scratch)
-
-    def _leaves_one_out(self, name: str) -> bool:
-        """Return whether passes leave tokens out, for the planned method; raise ValueError if it cannot."""
-        if self.leave_one_out == "auto":
-            return self.method == "auto" and self.acceleration is None
-        if self.leave_one_out and name != "em":
-            raise ValueError(
-                f"leave_one_out must be False for method={self.method!r}, got True: only em's passes do so."
-            )
-        if self.leave_one_out and self.acceleration is not None:
-            raise ValueError(
-                f"leave_one_out must be False for acceleration={self.acceleration!r}, got True: the "
-                "likelihood decides about larger steps, and these passes do not climb it."
-            )
-        return bool(self.leave_one_out)
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
         """Return validated counts as a CSR array of float64; those of a file or source are loaded."""
@@ -299,55 +219,74 @@ class TopicInput:
 
     def _first_alpha(self) -> Array:
         """Return α (K,) at the beginning of a fit."""
-        n_components = check_int("n_components", self.n_components, minimum=1, maximum=MOST_TOPICS)
-        given = as_strength("alpha", FIRST if self._learns_alpha else self.alpha, [(n_components,)])
-        return np.array(np.broadcast_to(given, (n_components,)))  # writable, as PyTorch wants it
+        return first_alpha(self.alpha, self.n_components)
 
     def _beta(self, n_words: int) -> Array:
-        given = as_strength(
-            "beta", beta_for(self.beta, self.n_components), [(n_words,), (self.n_components, n_words)]
-        )
-        return given.reshape((1, 1) if given.ndim == 0 else (-1, n_words))
+        return beta_of(self.beta, self.n_components, n_words)
 
     def _starts(
         self,
         documents: Documents | StreamedDocuments | UnitDocuments,
-        beta: Array,
+        spec: TopicSpec,
         random_state: np.random.RandomState,
     ) -> list[Array]:
         """Return the candidate starts, topics (K, V)."""
-        documents = documents.few if isinstance(documents, UnitDocuments) else documents
+        n_words = documents.n_words
         if not isinstance(self.init, str):
-            return [self._given_topics(documents.n_words)]
-        by_documents = self.method in ("auto", "sem", "sem-vr") and self.sampling != "tokens"
-        enough = int((documents.length * documents.weight > 0).sum())
-        clustered = self.init == "k-means" or (
-            self.init == "auto" and by_documents and enough >= SMALL and len(beta) == 1
-        )
-        if self.init == "k-means" and enough < self.n_components:
-            raise ValueError(
-                f"init must be 'random' if there are fewer documents with words than topics, "
-                f"got 'k-means' with {enough} documents and n_components={self.n_components}."
-            )
-        if self.n_init == "auto":
-            several = starts_for(self.n_components) if clustered and self.method == "auto" else 1
-        else:
-            several = int(self.n_init)
-        if clustered and enough >= self.n_components:
-            most = FEW if self.method in ("sem", "sem-vr") else CLUSTERED
+            return [given_topics(self.init, self.n_components, n_words)]
+        if spec.clustered:
+            few = documents.few if isinstance(documents, UnitDocuments) else documents
             return [
-                clustered_topics(documents, self.n_components, random_state, most) for _ in range(several)
+                clustered_topics(few, self.n_components, random_state, spec.clustered)
+                for _ in range(spec.n_starts)
             ]
         return [
-            random_topics(self.n_components, documents.n_words, beta, random_state) for _ in range(several)
+            random_topics(self.n_components, n_words, spec.beta, random_state) for _ in range(spec.n_starts)
         ]
 
-    def _given_topics(self, n_words: int) -> Array:
-        """Return the topics given by ``init``, normalised."""
-        topics = as_strength("init", self.init, [(self.n_components, n_words)])
-        if topics.ndim == 0 or not (topics.sum(axis=1) > 0).all():
-            raise ValueError(
-                f"init must have shape ({self.n_components}, {n_words}) and a positive entry in each row, "
-                f"got shape {topics.shape}."
-            )
-        return np.asarray(topics / topics.sum(axis=1, keepdims=True))
+
+def documents_for(X: Any, weight: Array | None, n_components: int) -> Documents:
+    """Return the counts X (D, V) as documents: a small corpus without compiled code.
+
+    >>> from scipy.sparse import csr_array
+    >>> type(documents_for(csr_array([[1.0, 2.0]]), None, 5)).__name__
+    'SmallDocuments'
+    """
+    small = is_small(X.nnz, X.shape[0], n_components)
+    return (SmallDocuments if small else Documents)(X, weight)
+
+
+def is_small(entries: int, documents: int, n_components: int) -> bool:
+    """Return whether a corpus is fitted without compiled code."""
+    return entries * n_components <= FEW_ENTRIES and documents <= FEW_DOCUMENTS
+
+
+def facts_of(documents: Documents | StreamedDocuments | UnitDocuments) -> Facts:
+    """Return what a fit depends on of its documents."""
+    if isinstance(documents, UnitDocuments):
+        return Facts("units", documents.n, documents.few.with_words, documents.n_words)
+    place: Place = "memory"
+    if isinstance(documents, DeviceDocuments):
+        place = "device"
+    elif isinstance(documents, StreamedDocuments):
+        place = "blocks"
+    return Facts(place, documents.n, documents.with_words, documents.n_words, documents.extent)
+
+
+def fit_into_memory(documents: StreamedDocuments, spec: TopicSpec, limits: Budget) -> None:
+    """Let the documents' topics be in a scratch file if they do not fit; raise an error if that fails."""
+    limit, scratch, _ = limits
+    if limit is None:
+        return
+    n_components, n_words = len(spec.alpha), documents.n_words
+    needed = (
+        BASE + START + TABLES * 8 * n_words * n_components + BLOCKS * documents.largest + 6 * 8 * documents.n
+    )
+    if needed > limit:
+        raise MemoryLimitError(
+            f"memory_limit must be at least {in_words(needed)} for {n_components} topics of "
+            f"{n_words:,} words, got {in_words(limit)}."
+        )
+    copies = 3 if isinstance(spec.method, VarianceReducedEM) else 2
+    if needed + copies * 8 * documents.n * n_components > limit:
+        documents.allocate = lambda shape: scratch_array(shape, np.float64, scratch)

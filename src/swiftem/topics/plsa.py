@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.checks import check_real
 from swiftem.core.files import row_blocks
 from swiftem.core.messages import warn
 from swiftem.core.problem import relative_change
@@ -32,21 +31,22 @@ from swiftem.fit.parameters import (
     NOT_NEGATIVE,
     Allowed,
     CallbackSupportMixin,
+    instance_of,
     one_of,
     with_callbacks,
 )
-from swiftem.fit.stopping import MOST_PASSES
 from swiftem.fit.watch import NoStart, VerboseLines, Watcher
+from swiftem.methods import Method
 from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.file import TopicFile
-from swiftem.topics.first_topics import INITS
 from swiftem.topics.fit import TopicFit, TopicFitting
-from swiftem.topics.input import TopicInput
+from swiftem.topics.input import TopicInput, facts_of, fit_into_memory
 from swiftem.topics.learned_alpha import LEARN
-from swiftem.topics.plan import METHODS, SAMPLING, contrast_for, plan_topics
 from swiftem.topics.queries import TopicQueries
 from swiftem.topics.relations import TopicRelations
+from swiftem.topics.resolve import INITS, METHOD_NAMES, resolve
 from swiftem.topics.stream import TopicStream
 
 __all__ = ["PLSA"]
@@ -87,30 +87,18 @@ class PLSA(
         How strongly topics other than the background repel each other: larger values make topics more
         distinct, and predictions a little worse; see :mod:`swiftem.topics.contrast`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
-    method : "auto" or a name in :data:`swiftem.methods.METHODS`
-        How to fit. "auto" reads each document once by sem and continues with leave-one-out em; see
-        :mod:`swiftem.topics.plan`.
+    method : "auto", a name in :data:`swiftem.methods.METHODS`, or a Method
+        How to fit. "auto" reads each document once by sem and continues with em, whose passes leave each
+        token out of the counts that explain it, so that short documents are not overfitted. "em" climbs the
+        penalised likelihood. "sem" and "sem-vr" draw batches of documents, others tokens, as in the paper.
+        What an object such as ``methods.OnlineEM(batch_size=64)`` leaves out is chosen for the data. See
+        :mod:`swiftem.topics.resolve`.
     init : {"auto", "random", "k-means"} or array-like of shape (K, V)
         Initial topics: random ones, the words of clusters of documents, or given ones. "auto" is clusters for
         "auto", sem and sem-vr by documents if there are at least 500 documents, else random.
     n_init : int or "auto"
         Number of starts; the best one after ten passes over at most 2,000 documents is used. "auto" is 2 to 6
         for clusters with method="auto", fewer for many topics, else 1.
-    leave_one_out : bool or "auto"
-        Whether em leaves each token out of the counts that explain it, as CVB0 does: short documents are not
-        overfitted. Fixed points are not those of the likelihood. "auto" does so for method="auto".
-    precision : {"auto", "float32", "float64"}
-        What passes over more than a few documents compute in; results and sums over documents are float64.
-        "auto" is float32, in which a pass takes half as long, unless ``tol`` is below 1e-6, counts, weights
-        or priors are below 1e-6 or above 1e6, or em is accelerated.
-    sampling : {"auto", "documents", "tokens"}
-        What a stochastic method draws: batches of documents (sem, sem-vr), or tokens as in the paper (all).
-    batch_size : int or "auto"
-        Documents or tokens per iteration of a stochastic method.
-    step_size : float, callable or "auto"
-        Step size of sem, sem-vr or fiem.
-    acceleration : {"squarem", "anderson"} or None
-        Larger steps of em (:class:`swiftem.methods.Accelerated`), for counts in memory; "auto" is then em.
     max_iter : int
         Maximum number of passes over the data, in E-steps of entries: sem goes over a document up to six
         times per reading. Documents are read at least once, an epoch that has begun is finished, and passes
@@ -169,12 +157,9 @@ class PLSA(
         "beta": [NOT_NEGATIVE, ARRAY, one_of(["auto"])],
         "background": [one_of(["auto"]), BOOLEAN],
         "decorrelation": [one_of(["auto"]), NOT_NEGATIVE],
-        "method": [one_of(METHODS)],
+        "method": [one_of(METHOD_NAMES), instance_of(Method)],
         "init": [one_of(INITS), ARRAY],
         "n_init": [one_of(["auto"]), AT_LEAST_ONE],
-        "leave_one_out": [one_of(["auto"]), BOOLEAN],
-        "precision": [one_of(["auto", "float32", "float64"])],
-        "sampling": [one_of(SAMPLING)],
         "max_iter": [AT_LEAST_ONE],
     }
 
@@ -184,15 +169,9 @@ class PLSA(
     beta: ArrayLike | str = "auto"
     background: bool | str = "auto"
     decorrelation: float | str = "auto"
-    method: str = "auto"
+    method: str | Method = "auto"
     init: Any = "auto"
     n_init: int | str = "auto"
-    leave_one_out: bool | str = "auto"
-    precision: str = "auto"
-    sampling: str = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
     max_iter: int = 200
     tol: float = 1e-4
     device: str = "auto"
@@ -240,52 +219,19 @@ class PLSA(
         """
         self._validate_params()
         documents, there = self._documents(X, sample_weight, reset=True)
-        alpha, beta = self._first_alpha(), self._beta(documents.n_words)
-        plan = plan_topics(
-            self.method,
-            self.sampling,
-            self.batch_size,
-            self.step_size,
-            n_documents=documents.n,
-            acceleration=self.acceleration,
-        )
-        self._check_memory(documents, plan)
-        if plan.by_tokens is not None and (np.ptp(alpha) or np.ptp(beta)):
-            numbers = "alpha and beta must be numbers if tokens are drawn: use sampling='documents' or em."
-            raise ValueError(numbers)
-        leave_one_out, passes = self._leaves_one_out(plan.name), min(int(self.max_iter), MOST_PASSES)
-        tol = check_real("tol", self.tol, minimum=0.0)
-        background, decorrelation = contrast_for(
-            self.background,
-            self.decorrelation,
-            self.method,
-            plan,
-            n_components=len(alpha),
-            given=len(beta) > 1 or not isinstance(self.init, str),
-            learns_alpha=self._learns_alpha,
-            acceleration=self.acceleration,
-        )
-        # Of documents in blocks only their topics are stored, see _check_memory.
+        spec = resolve(self.get_params(deep=False), facts_of(documents))
         limits = budget()
-        fitting = TopicFitting(
-            documents,
-            alpha,
-            beta,
-            plan,
-            passes,
-            tol,
-            leave_one_out,
-            self.acceleration,
-            background,
-            decorrelation,
-            self._learns_alpha,
-            isinstance(self.init, str),
-            limits if plan.by_tokens is not None else limits._replace(limit=None),
-        )
+        if isinstance(documents, StreamedDocuments):
+            fit_into_memory(documents, spec, limits)
+        if not isinstance(documents, UnitDocuments):
+            documents.dtype = spec.dtype
+        draws_tokens = spec.draws == "tokens"
+        # Of documents in blocks only their topics are stored.
+        fitting = TopicFitting(documents, spec, limits if draws_tokens else limits._replace(limit=None))
 
         def make() -> tuple[list[Array], int]:
             random_state = check_random_state(self.random_state)
-            starts = self._starts(documents, beta, random_state)
+            starts = self._starts(documents, spec, random_state)
             return starts, int(random_state.randint(np.iinfo(np.int32).max))
 
         def check(made: Any) -> None:
@@ -298,11 +244,9 @@ class PLSA(
         place, kept = place_of(self), None
         if place is not None:
             kept = FitCheckpoint(place, type(self).__name__, self.get_params(deep=False), documents)
-        if kept is not None and plan.by_tokens is not None:
-            size = len(alpha) * (documents.n + documents.n_words)
-            kept.allocate = fitting.budget.reserve(
-                fitting.tokens, plan.by_tokens, statistics=size
-            ).make_memory
+        if kept is not None and draws_tokens:
+            size = len(spec.alpha) * (documents.n + documents.n_words)
+            kept.allocate = fitting.budget.reserve(fitting.tokens, spec.method, statistics=size).make_memory
         with kept or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
             starts, seed = make() if kept is None else kept.starts(make, check)
             keeper = NoStart() if kept is None else kept.of_start(0)
@@ -324,7 +268,7 @@ class PLSA(
     def _keep(self, fit: TopicFit, fitting: TopicFitting) -> None:
         """Set the attributes, certify them by one more pass, and issue warnings."""
         documents = fitting.documents
-        self.method_, self.history_ = fitting.plan.name, History(fit.moments)
+        self.method_, self.history_ = fitting.spec.method.name, History(fit.moments)
         self.converged_, self.n_iter_ = fit.converged, int(np.ceil(fit.passes - fit.tried - 1e-9))
         self.components_ = np.ascontiguousarray(fit.topics)
         self._learned_alpha, self.background_ = fit.alpha, 0 if fit.has_background else None
@@ -332,8 +276,9 @@ class PLSA(
         for rows in row_blocks(ahead, fit.doc_topic):
             ahead[rows] = fit.doc_topic[rows]
         after, value = fitting.e_step(fit, ahead)
+        by_batches = fitting.spec.draws == "documents" and not fitting.spec.is_em
         # Batches leave documents in the state of their last reading.
-        self.doc_topic_ = fit.doc_topic if fitting.plan.by_documents is None else ahead
+        self.doc_topic_ = ahead if by_batches else fit.doc_topic
         self.log_likelihood_ = value / documents.total
         counts = after if fit.counts is None else fit.counts
         self.stationarity_ = relative_change(counts, fitting.contrasted(after))

@@ -12,12 +12,9 @@ from sklearn.base import TransformerMixin  # wraps transform where it is defined
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import (
-    STRONGEST,
-    as_numbers,
     check_choice,
     check_int,
     check_real,
-    in_numpy,
     is_tensor,
     shown,
 )
@@ -379,16 +376,3 @@ def _jensen_shannon(p: Array, q: Array) -> Array:
 
     divergence = entr(0.5 * (p + q)).sum(axis=1) - 0.5 * (entr(p).sum() + entr(q).sum(axis=1))
     return np.asarray(np.clip(1.0 - divergence / np.log(2.0), 0.0, 1.0))
-
-
-def as_strength(name: str, value: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> Array:
-    """Return a prior's strength as a validated array; ``shapes`` are allowed in addition to a number."""
-    array = as_numbers(name, in_numpy(value)).astype(np.float64)
-    if array.ndim and array.shape not in shapes:
-        allowed = " or ".join(str(shape) for shape in shapes)
-        raise ValueError(f"{name} must be a number or an array of shape {allowed}, got shape {array.shape}.")
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"{name} must be finite and not negative, got {shown(value)}.")
-    if (array > STRONGEST).any():
-        raise ValueError(f"{name} must be at most {STRONGEST:g}, got {array.max():g}.")
-    return array

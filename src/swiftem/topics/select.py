@@ -17,8 +17,8 @@ from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
 from swiftem.fit.interrupted import InterruptedWarning
-from swiftem.topics.plan import contrast_for, plan_topics
 from swiftem.topics.plsa import PLSA
+from swiftem.topics.resolve import Facts, resolve
 
 __all__ = ["NumberOfTopics", "TopicSelection", "select_topics", "split_topics"]
 
@@ -286,24 +286,10 @@ class _Path:
         A background is not split. If the last fit had none, the new one is the frequencies of words; if there
         is no room for it, the smallest topic is left out.
         """
-        usual = PLSA(number, **self._parameters)
-        plan = plan_topics(
-            usual.method,
-            usual.sampling,
-            usual.batch_size,
-            usual.step_size,
-            acceleration=usual.acceleration,
-            n_documents=self._counts.shape[0],
-        )
-        background, decorrelation = contrast_for(
-            usual.background,
-            usual.decorrelation,
-            usual.method,
-            plan,
-            n_components=number,
-            given=np.ndim(usual.beta) == 2,
-            acceleration=usual.acceleration,
-        )
+        D, V = self._counts.shape
+        usual = PLSA(number, **self._parameters).get_params(deep=False) | {"init": "auto", "n_init": 1}
+        spec = resolve(usual, Facts("memory", D, D, V))
+        background, decorrelation = spec.background, spec.decorrelation
         by_size = [k for k in last.sorted_topics() if k != last.background_]
         if not by_size:  # one topic, the background: there is nothing to split
             return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,8 @@ from swiftem.core.types import Array
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.documents import RunningCounts
 from swiftem.topics.documents import m_step
-from swiftem.topics.plan import documents_for
+from swiftem.topics.input import documents_for, facts_of
+from swiftem.topics.resolve import TopicSpec, resolve
 
 __all__ = ["TopicStream"]
 
@@ -51,7 +53,8 @@ class TopicStream:
         def _table_type(self, documents: Documents) -> type: ...
         def _alpha(self) -> Array: ...
         def _beta(self, n_words: int) -> Array: ...
-        def _starts(self, documents: Documents, beta: Array, random_state: Any) -> list[Array]: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
+        def _starts(self, documents: Documents, spec: TopicSpec, random_state: Any) -> list[Array]: ...
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more documents, by online EM, in any number of calls.
@@ -79,7 +82,10 @@ class TopicStream:
         alpha, beta = self._alpha(), self._beta(X.shape[1])
         if first:
             self.background_, self._is_stream = None, True
-            (topics,) = self._starts(documents, beta, check_random_state(self.random_state))[:1]
+            spec = resolve(self.get_params(deep=False), facts_of(documents))
+            (topics,) = self._starts(
+                documents, replace(spec, n_starts=1), check_random_state(self.random_state)
+            )
             self._word_counts, self.n_iter_ = topics * (STREAM_START / len(topics)), 0
         power = STREAM_POWER if self.__dict__.get("_is_stream", False) else 1.0
         seen = first_seen = float(self._word_counts.sum())

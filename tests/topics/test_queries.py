@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem.topics.queries import as_strength, split_counts
+from swiftem.topics.queries import split_counts
 
 
 @pytest.fixture(scope="module")
@@ -168,9 +168,3 @@ def test_words_that_are_shown_are_distinct_and_coherence_can_be_theirs(model, co
     found = model.coherence(counts, n=6, relevance=0.3)
     np.testing.assert_allclose(found, [brute_coherence(counts, row, "npmi") for row in words])
     assert (model.coherence(counts, n=6) != found).any()
-
-
-def test_strengths():
-    assert as_strength("alpha", 2, [(3,)]).shape == ()
-    with pytest.raises(ValueError, match="alpha must be finite and not negative"):
-        as_strength("alpha", np.inf, [(3,)])

@@ -7,7 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.topics import plan
+from swiftem.methods import VarianceReducedEM
+from swiftem.topics import input as module
 
 ROUNDS, TOLERANCE = 5, 1e-2
 
@@ -16,7 +17,7 @@ ROUNDS, TOLERANCE = 5, 1e-2
 def kernels(request, monkeypatch):
     """Small corpora are fitted by NumPy; here also by the kernels of large ones."""
     if request.param == "compiled":
-        monkeypatch.setattr(plan, "is_small", lambda *_: False)
+        monkeypatch.setattr(module, "is_small", lambda *_: False)
 
 
 def statistics(row, topics, alpha, rounds=ROUNDS):
@@ -48,8 +49,8 @@ def test_every_document_corrects_by_all_documents_over_the_batch(b):
     topics = np.random.default_rng(0).dirichlet(np.ones(5), size=2)
     gamma, alpha, n = 0.4, 0.1, len(weights)
     fit = swiftem.PLSA(
-        2, method="sem-vr", batch_size=b, step_size=gamma, init=topics, alpha=alpha, beta=0.0, max_iter=1,
-        random_state=0, precision="float64",
+        2, method=VarianceReducedEM(gamma, b), init=topics, alpha=alpha, beta=0.0, max_iter=1,
+        random_state=0, tol=0.0,
     )  # fmt: skip
     with pytest.warns(ConvergenceWarning):
         fit.fit(np.tile(row, (n, 1)), sample_weight=weights)
@@ -69,7 +70,7 @@ def test_partial_fit_weighs_beta_against_the_tokens_that_were_seen():
     """Two steps of 128 documents that are alike, from topics that are worth 2000 tokens."""
     row, alpha, beta, seen = np.array([5.0, 3.0, 1.0, 2.0, 4.0]), 0.1, 50.0, 2000.0
     topics = np.random.default_rng(0).dirichlet(np.ones(5), size=2)
-    model = swiftem.PLSA(2, init=topics, alpha=alpha, beta=beta, precision="float64")
+    model = swiftem.PLSA(2, init=topics, alpha=alpha, beta=beta, tol=0.0)
     model.partial_fit(np.tile(row, (256, 1)))
     s, tokens = topics * (seen / 2), 128 * row.sum()
     for _ in range(2):

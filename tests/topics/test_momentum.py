@@ -5,17 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem import PLSA
-from swiftem.topics import plan
+from swiftem.topics import resolve
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.momentum import Momentum
-from swiftem.topics.plan import plan_topics
-
-
-def test_only_auto_has_momentum():
-    usual = {"n_documents": 10_000}
-    assert plan_topics("auto", "auto", "auto", "auto", **usual).momentum == plan.MOMENTUM > 0
-    for name, more in (("em", {}), ("sem", {}), ("auto", {"acceleration": "squarem"})):
-        assert plan_topics(name, "auto", "auto", "auto", **usual, **more).momentum == 0.0
 
 
 def test_a_pass_begins_ahead_of_the_last_one():
@@ -38,8 +30,8 @@ def test_a_default_fit_takes_fewer_passes_and_is_no_worse(monkeypatch):
     topics = rng.dirichlet(np.full(200, 0.1), size=8)
     X = np.array([rng.multinomial(60, rng.dirichlet(np.full(8, 0.2)) @ topics) for _ in range(800)])
     fits = {}
-    for strength in (0.0, plan.MOMENTUM):
-        monkeypatch.setattr(plan, "MOMENTUM", strength)
+    for strength in (0.0, resolve.MOMENTUM):
+        monkeypatch.setattr(resolve, "MOMENTUM", strength)
         fits[strength] = PLSA(8, random_state=0).fit(X)
     plain, fast = fits.values()
     assert fast.n_iter_ < 0.9 * plain.n_iter_
@@ -47,12 +39,12 @@ def test_a_default_fit_takes_fewer_passes_and_is_no_worse(monkeypatch):
     assert fast.n_iter_ == pytest.approx(PLSA(8, random_state=0).fit(X).n_iter_)
 
 
-@pytest.mark.parametrize("strength", [0.0, plan.MOMENTUM])
+@pytest.mark.parametrize("strength", [0.0, resolve.MOMENTUM])
 def test_a_pass_with_momentum_counts_as_two_when_a_fit_ends(monkeypatch, strength):
     rng = np.random.default_rng(1)
     topics = rng.dirichlet(np.full(200, 0.1), size=8)
     X = np.array([rng.multinomial(60, rng.dirichlet(np.full(8, 0.2)) @ topics) for _ in range(800)])
-    monkeypatch.setattr(plan, "MOMENTUM", strength)
+    monkeypatch.setattr(resolve, "MOMENTUM", strength)
     model = PLSA(8, random_state=0, tol=1e-3).fit(X)
     gains = -np.diff([moment.objective for moment in model.history_ if moment.method == "em"])
     small = np.abs(gains) < (2e-3 if strength else 1e-3)

@@ -12,6 +12,7 @@ from surroundings import fit_within
 import swiftem
 import swiftem.topics.compute.streamed as streamed
 from swiftem.data import CsrDocuments
+from swiftem.methods import VarianceReducedEM
 
 
 def corpus(n_documents=600, n_words=50, seed=0):
@@ -47,12 +48,12 @@ def assert_same_fit(one, two):
     [
         {},
         {"method": "em"},
-        {"method": "em", "leave_one_out": True, "init": "k-means"},
+        {"init": "k-means", "background": True, "n_init": 3},
         {"method": "sem"},
         {"method": "sem-vr"},
         {"method": "iem"},
         {"method": "fiem"},
-        {"method": "sem-vr", "sampling": "tokens"},
+        {"method": VarianceReducedEM(batch_size=50)},
         {"streamed": True},
         {"streamed": True, "method": "sem-vr"},
     ],
@@ -99,7 +100,7 @@ def test_what_was_done_is_not_done_again(tmp_path, deadly, monkeypatch):
         ({"random_state": 1}, "random_state"),
         ({"random_state": np.int64(1)}, "random_state"),
         ({"sample_weight": np.r_[np.full(300, 2.0), np.ones(300)]}, "data"),
-        ({"leave_one_out": True}, "leave_one_out"),
+        ({"decorrelation": 2.0}, "decorrelation"),
     ],
 )
 def test_another_fit_is_refused(tmp_path, change, match):

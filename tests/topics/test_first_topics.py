@@ -42,7 +42,7 @@ def matched(found, topics):
 
 def test_clusters_are_near_the_topics_and_random_ones_are_not():
     X, topics, _ = corpus()
-    clustered = clustered_topics(Documents(X), 5, np.random.RandomState(0))
+    clustered = clustered_topics(Documents(X), 5, np.random.RandomState(0), 5_000)
     np.testing.assert_allclose(clustered.sum(axis=1), 1.0)
     assert (clustered > 0).all()
     # 0.3 of a start is not of its cluster, and a cluster may have two topics.
@@ -54,14 +54,14 @@ def test_documents_of_weight_zero_and_empty_ones_are_not_clustered():
     X, *_ = corpus(300)
     padded = sp.csr_array(sp.vstack([X, sp.csr_array((50, 150)), X[:40]]))
     weight = np.r_[np.ones(350), np.zeros(40)]
-    one = clustered_topics(Documents(X), 5, np.random.RandomState(0))
-    two = clustered_topics(Documents(padded, weight), 5, np.random.RandomState(0))
+    one = clustered_topics(Documents(X), 5, np.random.RandomState(0), 5_000)
+    two = clustered_topics(Documents(padded, weight), 5, np.random.RandomState(0), 5_000)
     np.testing.assert_allclose(one, two, rtol=0, atol=1e-12)
 
 
 def test_equal_documents_make_different_topics():
     X = sp.csr_array(np.tile([3.0, 2.0, 1.0, 1.0], (600, 1)))
-    topics = clustered_topics(Documents(X), 3, np.random.RandomState(0))
+    topics = clustered_topics(Documents(X), 3, np.random.RandomState(0), 5_000)
     assert np.isfinite(topics).all()
     assert min(np.abs(topics[i] - topics[j]).max() for i, j in ((0, 1), (0, 2), (1, 2))) > 1e-4
 
@@ -80,30 +80,14 @@ def test_the_best_of_several_starts_goes_on():
     assert best_start([poor, good], large, ALPHA, BETA)[1] == pytest.approx(10.0, rel=0.1)
 
 
-def test_starts_by_method():
+@pytest.mark.parametrize("init", ["auto", "random", "k-means"])
+def test_em_starts_from_random_topics_or_clusters(init):
     X, *_ = corpus()
-    random = random_topics(5, 150, BETA, np.random.RandomState(0))
-    state = swiftem.PLSA(5)._starts
-    assert len(state(Documents(X), BETA, np.random.RandomState(0))) == 6
-    for options in (
-        {"method": "em"},
-        {"method": "fiem"},
-        {"method": "sem", "sampling": "tokens"},
-        {"method": "auto", "init": "random", "n_init": 1},
-    ):
-        (found,) = swiftem.PLSA(5, **options)._starts(Documents(X), BETA, np.random.RandomState(0))
-        np.testing.assert_array_equal(found, random)
-    for method in ("sem", "sem-vr", "em"):
-        init = "k-means" if method == "em" else "auto"
-        (found,) = swiftem.PLSA(5, method=method, init=init)._starts(
-            Documents(X), BETA, np.random.RandomState(0)
-        )
-        np.testing.assert_array_equal(found, clustered_topics(Documents(X), 5, np.random.RandomState(0)))
-    # Few documents, or seed words: random.
-    few = swiftem.PLSA(5)._starts(Documents(X[:400]), BETA, np.random.RandomState(0))
-    np.testing.assert_array_equal(few[0], random)
-    seeded = swiftem.PLSA(5)._starts(Documents(X), np.full((5, 150), 0.1), np.random.RandomState(0))
-    assert len(seeded) == 1
+    start = random_topics(5, 150, BETA, np.random.RandomState(0))
+    if init == "k-means":
+        start = clustered_topics(Documents(X), 5, np.random.RandomState(0), 5_000)
+    one, two = (fit(X, method="em", init=given, max_iter=3) for given in (init, start))
+    np.testing.assert_allclose(one.components_, two.components_, rtol=1e-12)
 
 
 def test_given_topics_are_started_from():
@@ -135,34 +119,27 @@ def test_clusters_need_documents():
     assert fit(X).components_.shape == (5, 150)
 
 
-def test_leaving_one_out_is_em_only():
-    X = corpus()[0]
-    for method in ("sem", "sem-vr", "iem", "fiem"):
-        with pytest.raises(ValueError, match="leave_one_out must be False for method="):
-            fit(X, method=method, leave_one_out=True)
-
-
 def test_leaving_one_out_predicts_better_with_many_topics_and_short_documents():
     X, *_ = corpus(1200)
-    train, new = X[:900], X[900:]
-    options = {"method": "em", "init": "k-means", "max_iter": 150, "tol": 0.0}
-    plain, out = (fit(train, 30, leave_one_out=flag, **options).perplexity(new) for flag in (False, True))
+    train, new = X[:499], X[900:]  # so few are fitted by em alone
+    options = {"init": "k-means", "max_iter": 150, "tol": 0.0}
+    plain, out = (fit(train, 30, method=name, **options).perplexity(new) for name in ("em", "auto"))
     assert out < 0.95 * plain
 
 
 def test_leaving_one_out_comes_to_rest_at_its_own_fixed_point():
-    X, *_ = corpus(600)
-    model = fit(X, method="em", leave_one_out=True, init="k-means", max_iter=3000, tol=0.0)
+    X, *_ = corpus(499)
+    model = fit(X, init="k-means", max_iter=3000, tol=0.0)
     assert model.stationarity_ < 1e-6
-    again = fit(X, method="em", leave_one_out=True, init=model.components_, max_iter=300, tol=0.0)
-    assert matched(again.components_, model.components_).max() < 1e-3
+    again = fit(X, init=model.components_, max_iter=1000, tol=0.0)
+    assert matched(again.components_, model.components_).max() < 5e-3  # its first pass leaves nothing out
 
 
 def test_integer_weights_are_repetitions_where_one_is_left_out():
     X = corpus(100)[0]
     X.data *= 0.7  # a fraction of a token has added no more than itself
     weight = np.arange(100) % 3 + 1.0
-    options = {"random_state": 0, "leave_one_out": True, "method": "em", "max_iter": 30, "tol": 0.0}
+    options = {"random_state": 0, "max_iter": 30, "tol": 0.0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one = swiftem.PLSA(5, **options).fit(X, sample_weight=weight)
@@ -196,14 +173,14 @@ def test_numpy_numbers_as_parameters_are_kept_in_a_file(tmp_path):
         np.int64(5),
         random_state=np.int64(3),
         tol=np.float64(1e-2),
-        leave_one_out=np.True_,
+        background=np.True_,
         n_init=np.int64(2),
     ).fit(X)
     model.save(tmp_path / "model")
     loaded = swiftem.PLSA.load(tmp_path / "model")
     assert loaded.random_state == 3
     assert loaded.n_init == 2
-    assert loaded.leave_one_out is True
+    assert loaded.background is True
     np.testing.assert_array_equal(loaded.components_, model.components_)
 
 
@@ -222,7 +199,7 @@ def test_documents_are_clustered_by_their_weights():
     X, kinds = kinds_of_documents(40, 40, 400)
     weight = np.where(kinds == 2, 1e-6, 1.0)
     for seed in range(8):
-        topics = clustered_topics(Documents(sp.csr_array(X), weight), 2, np.random.RandomState(seed))
+        topics = clustered_topics(Documents(sp.csr_array(X), weight), 2, np.random.RandomState(seed), 5_000)
         share = topics.reshape(2, 3, 10).sum(axis=2)  # of each kind's words
         np.testing.assert_allclose(np.sort(share[:, 0]), [0.14, 0.84], atol=0.05)
         np.testing.assert_allclose(np.sort(share[:, 1]), [0.14, 0.84], atol=0.05)
@@ -232,7 +209,7 @@ def test_the_words_of_a_cluster_count_by_the_weights_of_its_documents():
     X, _ = kinds_of_documents(100, 100)
     marked = np.column_stack([X, np.arange(200) % 2 == 0, np.arange(200) % 2 == 1]).astype(float)
     weight = np.where(np.arange(200) % 2 == 0, 1.0, 1e-6)
-    topics = clustered_topics(Documents(sp.csr_array(marked), weight), 2, np.random.RandomState(0))
+    topics = clustered_topics(Documents(sp.csr_array(marked), weight), 2, np.random.RandomState(0), 5_000)
     expected = 0.95 / 31 + 0.05 / 22  # one token of each document is the mark; the rest is chance
     np.testing.assert_allclose(topics[:, 20], expected, rtol=0.5)
     assert (topics[:, 21] < 0.3 * topics[:, 20]).all()
