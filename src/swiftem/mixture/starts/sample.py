@@ -16,8 +16,8 @@ from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import SAMPLE_BYTES, in_memory
-from swiftem.mixture.base import rows_of
 from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.rows import rows_of
 from swiftem.mixture.starts.noise import with_noise
 from swiftem.mixture.starts.together import Together
 
