@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 from browser import Browser, find_chromium
 from dying_fits import Death
@@ -50,15 +50,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Return a function that sets after how many looks, of all starts together, fits die."""
-    left = [inf]
+    from swiftem.fit.watch import StartWatch
 
-    def look(self: object, moment: object, theta: object) -> bool:
+    left = [np.inf]
+
+    def look(self: StartWatch, moment: object, theta: object) -> bool:
         left[0] -= 1
         if left[0] < 0:
             raise Death
         return False
-
-    from swiftem.fit.watch import StartWatch  # late: conftest must not import the package
 
     monkeypatch.setattr(StartWatch, "__call__", look)
 

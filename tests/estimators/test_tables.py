@@ -315,5 +315,5 @@ def test_imputed_categories_are_the_most_likely_ones_of_all_components():
 def test_a_dask_collection_is_imputed_in_parts():
     X = np.random.default_rng(0).normal(size=(50, 2))
     mixture = swiftem.GaussianMixture(1, missing="ignore", random_state=0).fit(X)
-    with pytest.raises(TypeError, match="for impute, got a Dask collection: give its parts"):
+    with pytest.raises(TypeError, match="for values of each row, got a Dask collection: give its parts"):
         mixture.impute(da.from_array(X, chunks=(10, 2)))

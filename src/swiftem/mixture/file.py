@@ -20,10 +20,9 @@ from swiftem.fit.model_content import (
 )
 from swiftem.fit.persistence import plain
 from swiftem.methods import Method
-from swiftem.mixture.base import MixtureBase, Past
 from swiftem.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.mixture.families import Blocks, Given, find_family, read_family
-from swiftem.mixture.online import OnlineMixture
+from swiftem.mixture.online import OnlineMixture, Past
 from swiftem.mixture.prior import NormalInverseWishart
 
 __all__ = [
@@ -53,7 +52,7 @@ ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 """Parameters that may be arrays."""
 
 
-def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def mixture_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the content of a fitted mixture's file: header and arrays."""
     check_is_fitted(estimator)
     header, arrays = _parameters(estimator.get_params(deep=False))
@@ -76,7 +75,7 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     return header | of_state[0], arrays | of_state[1]
 
 
-def state_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def state_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the state of ``partial_fit``, or what it needs after a fit: header and arrays."""
     header: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}

@@ -18,7 +18,7 @@ from swiftem.data.array import ArraySource
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of, number
 from swiftem.methods import Method
-from swiftem.mixture.base import MixtureBase
+from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
 from swiftem.mixture.file import family_from_header, flat
@@ -119,7 +119,7 @@ n_features_in_, feature_names_in_
     """
 
     _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
-        **MixtureBase._allowed,
+        **MixtureEstimator._allowed,
         "family": [instance_of(str, Family, Mapping)],
         "smoothing": [NOT_NEGATIVE],
         "concentration": [NONE, number(1.0)],
@@ -274,7 +274,7 @@ n_features_in_, feature_names_in_
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         theta = self._theta()
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
-        bound = self._bind(ArraySource(np.zeros((1, self.n_features_in_))))
+        bound = self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))
         rows = starts_of(bound).draw(theta, labels, rng)
         return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
 

@@ -16,7 +16,6 @@ from swiftem.data.array import ArraySource
 from swiftem.data.as_source import kernels_of
 from swiftem.fit.validated import allows_missing, refuse_table
 from swiftem.fit.watch import VerboseLines
-from swiftem.mixture.base import Read
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.tables.auto import auto_family, said_of
@@ -72,13 +71,8 @@ class TabularMixture(VerboseLines, MixtureEstimator):
         codes = dict(zip(places, family.level_codes(), strict=True))
         return {names[place]: texts.get(place, codes[place]) for place in sorted(places)}
 
-    def _read(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, **options: Any) -> Read:
-        rows = self._as_codes(X, reset=reset, sample_weight=sample_weight)
-        return super()._read(rows, sample_weight, reset=reset, **options)
-
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return super()._rows(self._as_codes(X, reset=False))
+    def _encoded(self, X: Any, sample_weight: ArrayLike | None = None, *, reset: bool) -> Any:
+        return self._as_codes(X, reset=reset, sample_weight=sample_weight)
 
     def _given_family(self) -> Given:
         """Return the family as given, or as chosen by the types of columns."""
@@ -308,8 +302,9 @@ class TabularMixture(VerboseLines, MixtureEstimator):
 
         found = self._columns()
         chosen = chosen_places(columns, [column.name for column in found])
-        rows = None if X is None else self._rows(X)
-        if rows is not None and not isinstance(rows, np.ndarray):
+        source = None if X is None else self._source(X)
+        rows = None if source is None else source.rows_in_memory
+        if source is not None and rows is None:
             raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
         data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
         return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)

@@ -1,117 +1,23 @@
-"""Plots of mixtures: their components, the history of a fit, and the choice among several fits."""
+"""Plots of Gaussian mixtures of two columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.core.types import Array
 from swiftem.show.drawing import COLOURS, new_axes, plain_axes
-from swiftem.show.numbers import style_of
 
-if TYPE_CHECKING:
-    from swiftem.fit.history import Moment
-
-__all__ = ["draw_history", "draw_mixture"]
+__all__ = ["draw_mixture"]
 
 MOST_POINTS = 4000
 """Maximum number of rows that are plotted: more make a plot slower, not clearer."""
 LARGEST_ASPECT = 5.0
 """If one axis is longer than the other by this factor, equal units would leave a narrow strip."""
 NOTE = {"fontsize": 8, "color": "#666666"}
-
-
-def draw_history(history: Iterable[Moment], axes: Any = None) -> Any:
-    """Plot the mean log-likelihood against the passes, in the colours of the methods.
-
-    A stochastic fit may begin with a pass of sem; that part is shaded. If steps were rejected, because they
-    left the model's domain, crosses at the bottom show when, and the legend has their number.
-
-    Parameters
-    ----------
-    history : iterable of Moment
-        The evaluations of a fit, in order, as in ``history_``.
-    axes : matplotlib axes, optional
-        Axes to use; by default those of a new figure.
-
-    Returns
-    -------
-    matplotlib axes
-        Their ``figure`` has ``savefig``.
-
-    Examples
-    --------
-    >>> import numpy as np, swiftem
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> mixture = swiftem.GaussianMixture(2, random_state=0).fit(X)
-    >>> mixture.plot_convergence().get_ylabel()
-    'mean log-likelihood'
-    """
-    moments = list(history)
-    axes = new_axes() if axes is None else axes
-    plain_axes(axes, x="passes over the data", y="mean log-likelihood")
-    runs = [list(run) for _, run in groupby(moments, key=lambda moment: moment.method)]
-    size = 6 if len(moments) < 15 else 3 if len(moments) < 60 else 0
-    before: list[Moment] = []
-    for number, run in enumerate(runs):
-        style = style_of(run[0].method)
-        points = [*before, *run]
-        axes.plot(
-            [moment.passes for moment in points],
-            [-moment.objective for moment in points],
-            style.line,
-            color=style.colour,
-            linewidth=2,
-            marker="o",
-            markersize=size,
-            markevery=(len(before), 1),
-            label=_once(axes, style.label + (", at first" if number == 0 and len(runs) > 1 else "")),
-        )
-        before = run[-1:]
-    if len(runs) > 1:
-        axes.axvspan(0, runs[0][-1].passes, color=style_of(runs[0][0].method).colour, alpha=0.12, linewidth=0)
-    _mark_rejected(axes, runs)
-    axes.set_xlim(left=0)
-    if moments:
-        axes.legend(loc="best", frameon=False)
-    else:
-        axes.text(
-            0.5,
-            0.5,
-            "no history: the model was given, not fitted",
-            transform=axes.transAxes,
-            ha="center",
-            **NOTE,
-        )
-    return axes
-
-
-def _once(axes: Any, label: str) -> str:
-    """Return a label that is hidden if the axes already have it: several fits may share them."""
-    return f"_{label}" if label in axes.get_legend_handles_labels()[1] else label
-
-
-def _mark_rejected(axes: Any, runs: Sequence[Sequence[Moment]]) -> None:
-    """Draw a cross where steps were rejected since the last evaluation; counts restart with each method."""
-    when: list[float] = []
-    total = 0
-    for run in runs:
-        counts = np.array([moment.rejected for moment in run])
-        when += [run[place].passes for place in np.flatnonzero(np.diff(counts, prepend=0) > 0).tolist()]
-        total += int(counts[-1])
-    if total:
-        axes.plot(
-            when,
-            np.full(len(when), 0.03),
-            "x",
-            color="#555555",
-            transform=axes.get_xaxis_transform(),
-            label=f"{total:,} step{'s' if total > 1 else ''} rejected",
-        )
 
 
 def draw_mixture(
@@ -146,7 +52,7 @@ def draw_mixture(
 
     Examples
     --------
-    >>> from swiftem.report.mixture import draw_mixture
+    >>> from swiftem.mixture.plots import draw_mixture
     >>> axes = draw_mixture([0.4, 0.6], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]]])
     >>> axes.get_xlabel()
     'column 0'
