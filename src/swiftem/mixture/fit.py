@@ -26,7 +26,7 @@ from swiftem.mixture.device import em_on_device
 from swiftem.mixture.look import Look, Run
 from swiftem.mixture.plan import Plan, iterations_in
 from swiftem.mixture.rows import rows_of
-from swiftem.mixture.starts.em_of_candidates import beyond_plateau
+from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
 from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning, reseed
 from swiftem.mixture.starts.settings import Start, check_start

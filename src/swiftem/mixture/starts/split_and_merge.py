@@ -381,8 +381,9 @@ def split_component(mixture: Any, X: Array, weight: Array | None = None) -> tupl
     count, kind = len(mixture.weights_), mixture.covariance_type
     model = GaussianMixtureModel(count, covariance=kind, reg_covar=mixture.reg_covar)
     weights, means, covariances = parameters_of(mixture)
-    problem = Problem(model, ArraySource(np.asarray(X, dtype=np.float64), weight))
     theta = model.theta(weights=weights, means=means, covariances=covariances)
+    source = ArraySource(np.asarray(X, dtype=np.float64), weight)
+    problem = Problem(model, source, bound=model.bind_near(source, theta))
     found: Any = with_splits(problem, theta, count + 1)
     return double_component(mixture) if found is None else found[:3]
 
