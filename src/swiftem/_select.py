@@ -31,7 +31,7 @@ from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.scores import criteria
 from swiftem.mixture.starts.initial import DegenerateComponentWarning
 from swiftem.mixture.starts.spurious import SpuriousComponentWarning
-from swiftem.mixture.tables.tabular import AUTO
+from swiftem.mixture.tables.auto import AUTO
 from swiftem.regression.candidates import regression_candidates
 from swiftem.regression.regression_mixture import RegressionMixture
 from swiftem.show.numbers import counted
