@@ -406,7 +406,7 @@ def options_of(case: Case, folder: Path) -> dict[str, Any]:
 @contextmanager
 def torch_cpu_for_cuda() -> Iterator[None]:
     """Let device="cuda" be PyTorch's CPU: data of a device, on a machine without one."""
-    from swiftem.topics import input as module
+    from swiftem.topics import read as module
 
     real = module.kernels_of
 
@@ -420,7 +420,7 @@ def torch_cpu_for_cuda() -> Iterator[None]:
 @contextmanager
 def always_compiled(wanted: bool) -> Iterator[None]:
     """Let corpora of any size be fitted by compiled code."""
-    from swiftem.topics import input as module
+    from swiftem.topics import read as module
 
     with mock.patch.object(module, "FEW_ENTRIES", -1 if wanted else module.FEW_ENTRIES):
         yield

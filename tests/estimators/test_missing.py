@@ -257,7 +257,7 @@ def test_checkpoints_and_selection(tmp_path):
     np.testing.assert_array_equal(found.means_, expected.means_)
     again = fit_within(gaussians, NORMAL, method="sem-vr", checkpoint=tmp_path / "run", resume=True)
     np.testing.assert_array_equal(again.means_, expected.means_)
-    chosen = swiftem.select(HOLES, range(1, 4), family="poisson", random_state=0)
+    chosen = swiftem.select(HOLES, range(1, 4), family="poisson", missing="ignore", random_state=0)
     assert chosen.best.n_components == 2
     chosen = swiftem.select(NORMAL, range(1, 4), missing="ignore", random_state=0)
     assert chosen.best.n_components == 2

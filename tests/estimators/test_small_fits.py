@@ -18,7 +18,7 @@ from swiftem.mixture import plan
 from swiftem.mixture.compute import numpy as small_expectation
 from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, exponentials
 from swiftem.models import GaussianMixtureModel, MixtureModel
-from swiftem.topics import input as read_topics
+from swiftem.topics import read as read_topics
 from swiftem.topics.compute.corpus import Documents, SmallDocuments
 
 FIT = """

@@ -14,7 +14,6 @@ from swiftem.data.documents.corpus import count_texts
 from swiftem.data.documents.counts import Texts
 from swiftem.fit.history import History, Moment
 from swiftem.report.explorer.content import explorer_content
-from swiftem.report.pyldavis import pyldavis_data
 from swiftem.report.topic_summary import Topic, TopicSummary, summarise_topics
 from swiftem.report.topics import topics_page
 
@@ -189,38 +188,25 @@ def test_a_fit_without_history():
 def test_what_pyldavis_takes(fitted):
     model, corpus = fitted
     padded = sp.csr_array(np.vstack([corpus.counts.toarray(), np.zeros(9)]))  # a document without words
-    data = pyldavis_data(model, padded, corpus.words)
+    data = model.to_pyldavis(padded, corpus.words)
     np.testing.assert_allclose(data["topic_term_dists"].sum(axis=1), 1.0)
     np.testing.assert_allclose(data["doc_topic_dists"].sum(axis=1), 1.0)
     assert data["doc_topic_dists"].shape == (11, 2)
     assert data["doc_lengths"].sum() == data["term_frequency"].sum() == 57
     assert data["vocab"] == list(corpus.words)
     rare = corpus.counts[:6]  # none of these has the tools
-    data = pyldavis_data(model, rare, corpus.words)
+    data = model.to_pyldavis(rare, corpus.words)
     assert "saw" not in data["vocab"]
     assert len(data["vocab"]) == len(data["term_frequency"]) == data["topic_term_dists"].shape[1]
-    with pytest.raises(ValueError, match="one for each of the 9 columns, got 1"):
-        pyldavis_data(model, rare, ["a"])
-    with pytest.raises(ValueError, match="at least one token"):
-        pyldavis_data(model, sp.csr_array((2, 9)), corpus.words)
-
-
-@pytest.mark.filterwarnings("ignore")  # its own
-def test_pyldavis_from_the_model(fitted):
-    model, corpus = fitted[:2]
-    one, two = (
-        model.to_pyldavis(corpus.counts, corpus.words),
-        pyldavis_data(model, corpus.counts, corpus.words),
-    )
-    for name, value in two.items():
-        np.testing.assert_array_equal(one[name], value)
+    with pytest.raises(ValueError, match="names must be one for each of the 9 columns, got 1"):
+        model.to_pyldavis(rare, ["a"])
+    with pytest.raises(ValueError, match="X must have at least one token"):
+        model.to_pyldavis(sp.csr_array((2, 9)), corpus.words)
     assert model.to_pyldavis(corpus.counts)["vocab"][0] == str(model._words(None)[0])
-    with pytest.raises(ValueError, match="names must be one for each of the"):
-        model.to_pyldavis(corpus.counts, ["a"])
 
 
 def test_pyldavis_itself(fitted):
     pyldavis = pytest.importorskip("pyLDAvis", reason="pyLDAvis is not installed")
     model, corpus = fitted
-    prepared = pyldavis.prepare(**pyldavis_data(model, corpus.counts, corpus.words), R=5, n_jobs=1)
+    prepared = pyldavis.prepare(**model.to_pyldavis(corpus.counts, corpus.words), R=5, n_jobs=1)
     assert prepared.topic_coordinates["Freq"].sum() == pytest.approx(100.0)

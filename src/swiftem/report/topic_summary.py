@@ -104,7 +104,7 @@ def summarise_topics(
     >>> sorted(topic.label() for topic in summary.topics)
     ['fish', 'rice']
     """
-    from swiftem.topics.queries import relevance_of
+    from swiftem.topics.quality import relevance_of
 
     components = np.asarray(model.components_)
     prevalence = np.asarray(model.topic_prevalence())

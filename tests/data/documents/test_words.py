@@ -8,7 +8,7 @@ from helpers import assert_identical, assert_refused
 from swiftem.data import CountSource, count_known_words, count_words, read_documents
 from swiftem.data.documents import words as stop_words
 
-FAO = Path(__file__).parents[3] / "shared" / "data"
+FAO = Path(__file__).parents[4] / "shared" / "data"
 DOCUMENTS = [
     "The fish eats; the FISH swims.",
     "It is 1998, and 42.",

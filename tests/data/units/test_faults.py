@@ -223,7 +223,7 @@ def test_campaign_of_killed_clients(cluster, tmp_path):
     for number in range(1000):
         name, folder, out = chance.choice(list(METHODS)), tmp_path / f"run-{number}", tmp_path / f"{number}"
         while not out.exists():
-            given = (Path(__file__).parents[1] / "_support", cluster.scheduler_address, name, folder, out)
+            given = (Path(__file__).parents[2] / "_support", cluster.scheduler_address, name, folder, out)
             with process(CLIENT, *given) as (client, _):
                 try:
                     client.wait(chance.uniform(0.2, 3.0) if killed < max(1, KILLS // 10) else 100)

@@ -68,7 +68,7 @@ def explorer_content(
     by : tuple of str and DocumentGroups, optional
         Name of a column, and the groups of documents by its values.
     """
-    from swiftem.topics.queries import LAMBDA
+    from swiftem.topics.quality import LAMBDA
 
     components, prevalence = np.asarray(model.components_), np.asarray(model.topic_prevalence())
     similarity = model.topic_similarity(measure="hellinger")
@@ -148,7 +148,7 @@ def _entries(components: Array) -> dict[str, str]:
 
 def _typical(corpus: CorpusCounts, shares: Array) -> list[Index]:
     """Return typical documents of each topic; equal texts are there once."""
-    from swiftem.topics.queries import representative
+    from swiftem.topics.quality import representative
 
     lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
     found = []
@@ -185,7 +185,7 @@ def _documents(
     typical: Sequence[Index],
 ) -> dict[str, Any]:
     """Return names, lengths, topics and texts of documents."""
-    from swiftem.topics.queries import relevance_of
+    from swiftem.topics.quality import relevance_of
 
     names = corpus.word_names()
     topics_of: dict[int, int] = {}
