@@ -168,7 +168,7 @@ def _read(
     check_not_lazy("X", X)
     X = in_numpy(X)
     if isinstance(reader, Mixture):
-        X = reader._as_codes(X, reset=True, sample_weight=sample_weight)
+        X = reader._encoded(X, sample_weight, reset=True)
     rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
     weight = read_weights(sample_weight, rows)
     if weight is not None:

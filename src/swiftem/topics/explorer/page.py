@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from swiftem.report.explorer.content import as_json
-from swiftem.report.topic_summary import TopicSummary
 from swiftem.show.numbers import share_text, signed
+from swiftem.topics.explorer.content import as_json
+from swiftem.topics.explorer.summary import TopicSummary
 
 __all__ = ["topics_page"]
 
@@ -72,7 +72,7 @@ def topics_page(
     Parameters
     ----------
     content : mapping
-        What the explorer shows, of :func:`swiftem.report.explorer.content.explorer_content`.
+        What the explorer shows, of :func:`swiftem.topics.explorer.content.explorer_content`.
     summary : TopicSummary
         The topics, for the heading and for readers without scripts.
     history : History
@@ -91,7 +91,7 @@ def topics_page(
     Examples
     --------
     >>> from swiftem.fit.history import History, Moment
-    >>> from swiftem.report.topic_summary import Topic, TopicSummary
+    >>> from swiftem.topics.explorer.summary import Topic, TopicSummary
     >>> html = topics_page(
     ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),
     ...     History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
@@ -121,7 +121,7 @@ def topics_page(
 
 
 def _part(name: str) -> str:
-    return (resources("swiftem.report.explorer") / name).read_text(encoding="utf-8")
+    return (resources("swiftem.topics.explorer") / name).read_text(encoding="utf-8")
 
 
 def _facts(summary: TopicSummary) -> str:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.counts import CorpusCounts
-from swiftem.report.explorer.groups import DocumentGroups, tokens_by_group
-from swiftem.report.explorer.layout import HEIGHT, topic_map
-from swiftem.report.topic_summary import TopicSummary
+from swiftem.topics.explorer.groups import DocumentGroups, tokens_by_group
+from swiftem.topics.explorer.layout import HEIGHT, topic_map
+from swiftem.topics.explorer.summary import TopicSummary
 
 __all__ = ["as_json", "explorer_content", "passage"]
 
