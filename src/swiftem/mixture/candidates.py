@@ -16,7 +16,7 @@ from swiftem.fit.validated import allows_missing, read_weights, validated
 from swiftem.mixture.families import Blocks, Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.starts.split import parameters_of, split_component
+from swiftem.mixture.starts.split_and_merge import parameters_of, split_component
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000

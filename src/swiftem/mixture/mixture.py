@@ -27,7 +27,7 @@ from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
 from swiftem.mixture.file import file_types, flat, read_params
 from swiftem.mixture.model import MixtureModel, MixtureTheta
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.tables.auto import AUTO, auto_family, said_of
 from swiftem.mixture.tables.categories import (
     Categories,
