@@ -3,62 +3,68 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from numbers import Integral
+from functools import partial
+from math import inf, isfinite, nan
+from numbers import Integral, Real
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem.core.checks import check_choice, check_int, shown
+from swiftem.core.checks import check_choice, check_int, in_numpy, shown
 from swiftem.core.messages import warn
+from swiftem.core.process import clock
+from swiftem.fit.checkpoint import kept_apart
+from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.selection import Candidate, Selection
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
-from swiftem.mixture.candidate_fits import (
-    GAUSSIAN,
-    KINDS,
-    CandidateFits,
-    Criterion,
-    Fitted,
-)
+from swiftem.mixture.candidates import KINDS, Candidates, family_candidates, gaussian_candidates
 from swiftem.mixture.families import Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.selection import Candidate, Selection, components
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning
-from swiftem.mixture.tables.tabular import AUTO
-from swiftem.regression.candidate_fits import RegressionFits
+from swiftem.mixture.scores import criteria
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
+from swiftem.mixture.tables.auto import AUTO
+from swiftem.regression.candidates import regression_candidates
 from swiftem.regression.regression_mixture import RegressionMixture
-
-__all__ = ["select"]
+from swiftem.show.numbers import counted, criterion_text, mean_text
+from swiftem.show.table import Table
 
 CRITERIA = ("bic", "aic", "icl")
+SHOWN = 10
+"""Rows of a printed selection."""
+LAST_COLUMNS = ("log-likelihood", "parameters", "passes", "converged")
 RESPONSES = ("gaussian", "poisson")
 """Families of responses."""
-NOT_YOURS = {
-    "covariance_type": "give covariance_types instead",
-    "weights_init": "it would fix the number of components",
-    "means_init": "it would fix the number of components",
-    "precisions_init": "it would fix the number of components",
-    "params_init": "it would fix the number of components",
-    "warm_start": "every fit has new starts, and one from the fit before",
-    "verbose_interval": "there is a line for each fit",
-}
-"""Parameters of the estimator that ``select`` does not accept, and why."""
+FOR_ONE_FIT = ("weights_init", "means_init", "precisions_init", "params_init", "warm_start")
+"""Parameters of the estimators that ``select`` does not accept."""
+
+Criterion = str | Callable[..., float]
+FAILED = Candidate("", 0, nan, nan, nan, nan, nan, 0, False, 0, 0.0, "", "")
+
+
+class Fitted(NamedTuple):
+    """A fitted model, its mean log-likelihood, and its start."""
+
+    model: Any
+    log_likelihood: float
+    start: str
 
 
 def select(
     X: ArrayLike,
-    n_components: int | Iterable[int] = range(1, 20),
-    covariance_types: str | Sequence[str] = KINDS,
+    n_components: int | Iterable[int] = range(1, 11),
+    covariance_types: str | Sequence[str] | None = None,
     criterion: Criterion = "bic",
     *,
-    family: Given | Sequence[Given] = GAUSSIAN,
+    family: Given | Sequence[Given] = "gaussian",
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     n_init: int = 1,
@@ -66,12 +72,13 @@ def select(
     random_state: Any = None,
     verbose: bool | Callable[[str], None] = False,
     **parameters: Any,
-) -> Selection:
+) -> Selection[Any, Candidate]:
     """Fit mixtures of several sizes and covariance types, and choose one by a criterion.
 
     Each fit starts from the fit with one component less, with one component split (see
-    :mod:`swiftem.mixture.starts.split`), and from new starts; the best fit is kept. The log-likelihood
-    therefore never falls with the number of components, and criteria depend little on single starts.
+    :mod:`swiftem.mixture.starts.split_and_merge`), and from new starts; the best fit is kept. The
+    log-likelihood therefore never falls with the number of components, and criteria depend little on single
+    starts.
     Covariance types run in parallel threads; results do not depend on the number of threads.
 
     Parameters
@@ -80,8 +87,8 @@ def select(
         The rows.
     n_components : int or iterable of int
         Numbers of components to try.
-    covariance_types : str or sequence of str
-        Covariance types to try.
+    covariance_types : str or sequence of str, optional
+        Covariance types to try, by default all four.
     criterion : {"bic", "aic", "icl"} or callable
         Selection criterion; lower is better. A callable gets (mixture, X, sample_weight), like
         ``swiftem.GaussianMixture.bic``, and returns a number.
@@ -132,64 +139,56 @@ def select(
     BIC is lowest for spherical covariances, 3 components
     """
     counts = _counts(n_components)
-    is_gaussian = isinstance(family, str) and family == GAUSSIAN and y is None
-    families: dict[str, Any] = {} if is_gaussian else _families(family)
-    if y is not None:
-        families = {f"{check_choice('family', family, RESPONSES)} regression": family}
-    kinds = _kinds(covariance_types) if is_gaussian else list(families)
-    if not is_gaussian and covariance_types is not KINDS:
-        raise ValueError(f"covariance_types must be left out for family={kinds[0]!r}, which has none.")
     if not callable(criterion):
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
-    threads = _threads(n_jobs)
-    if not (isinstance(verbose, bool | np.bool_ | Integral) or callable(verbose)):
-        raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
-    kind_of_fit: Any = GaussianMixture if is_gaussian else Mixture if y is None else RegressionMixture
-    _check_parameters(parameters, kind_of_fit)
-    shared = X, sample_weight, criterion, n_init, _one_seed(random_state, families), parameters
-    fits_of: dict[str, CandidateFits]
-    if y is not None:
-        responses = RegressionFits.prepare_responses(X, y, *shared[1:], str(family), kinds[0])
-        fits_of = {kinds[0]: responses}
-    elif is_gaussian:
-        fits_of = dict.fromkeys(kinds, CandidateFits.prepare(*shared))
-    else:
-        fits_of = {label: CandidateFits.prepare(*shared, given, label) for label, given in families.items()}
-    name = fits_of[kinds[0]].name
-    done: dict[tuple[str, int], Fitted] = {}
+    threads, tell = _threads(n_jobs), _teller(verbose)
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    X = in_numpy(X)
+    given = (X, sample_weight) if y is None else (X, y, sample_weight)
+    kinds = _candidates(covariance_types, family, (X, y, sample_weight), seed, parameters)
+    name = criterion.upper() if isinstance(criterion, str) else getattr(criterion, "__name__", "criterion")
+    name = name.replace("<lambda>", "criterion")
+    rows: dict[tuple[str, int], Candidate] = {}
+    models: dict[tuple[str, int], Any] = {}
     stop = Event()
 
-    def chain(kind: str) -> None:
-        """Fit one covariance type, from few components to many."""
+    def chain(candidates: Candidates) -> None:
+        """Fit models of one kind, from few components to many."""
         before: Fitted | None = None
         for count in counts:
             if stop.is_set():
                 return
-            fitted = fits_of[kind].fit(kind, count, before)
-            done[kind, count] = fitted
-            before = fitted if fitted.mixture is not None else before
-            if callable(verbose):
-                verbose(_line(fitted.row, name))
-            elif verbose:
-                print(_line(fitted.row, name), flush=True)
+            began, key = clock(), (candidates.kind, count)
+            try:
+                fitted = _fit(candidates, count, before, n_init, seed)
+            except ValueError as error:  # an ill-defined covariance, or fewer rows than components
+                row = FAILED._replace(failed=" ".join(str(error).split()))
+            else:
+                before, models[key] = fitted, fitted.model
+                row = _measured(candidates, fitted, criterion, given)
+            rows[key] = row._replace(covariance_type=key[0], n_components=count, seconds=clock() - began)
+            tell(_line(rows[key], name))
 
     interrupted = _in_threads(chain, kinds, threads, stop)
-    found = [done[kind, count] for kind in kinds for count in counts if (kind, count) in done]
-    if interrupted and not any(fitted.mixture for fitted in found):
+    order = [(candidates.kind, count) for candidates in kinds for count in counts]
+    table = [rows[key] for key in order if key in rows]
+    if interrupted and not models:
         raise KeyboardInterrupt
-    selection = _choose(found, name, interrupted)
-    chosen = selection.ranking[0]
+    selection = _selection(table, models, name, interrupted)
+    best = selection.ranking[0]
     if interrupted:
-        said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
-        warn(said, ConvergenceWarning)
-    elif not chosen.converged:
-        what = f"{chosen.covariance_type} with {components(chosen.n_components)}"
+        said = f"The selection was interrupted after {len(table)} of {len(order)} fits."
+        warn(said, InterruptedWarning)
+    elif not best.converged:
+        what = f"{best.covariance_type} with {counted(best.n_components, 'component')}"
         warn(f"The best fit, {what}, did not converge: increase max_iter or tol.", ConvergenceWarning)
     return selection
 
 
-def _in_threads(chain: Callable[[str], None], kinds: Sequence[str], threads: int, stop: Event) -> bool:
+def _in_threads(
+    chain: Callable[[Candidates], None], kinds: Sequence[Candidates], threads: int, stop: Event
+) -> bool:
     """Run the chains, and return whether Ctrl-C ended them: this thread receives it, and only waits.
 
     No fit is aborted; therefore even a single chain has its own thread. Seeds depend only on the type and
@@ -223,12 +222,132 @@ def _alone() -> None:
     one_thread_openmp().__enter__()  # for the life of the thread
 
 
-def _choose(found: Sequence[Fitted], name: str, interrupted: bool) -> Selection:
-    models = {fitted.row.key: fitted.mixture for fitted in found if fitted.mixture is not None}
-    ranked = sorted((row for row, _ in found if not row.failed), key=lambda row: row.value)
-    if not ranked:
-        raise ValueError(f"None of the {len(found)} fits succeeded. {found[0].row.failed}")
-    return Selection(models[ranked[0].key], [row for row, _ in found], name, models, interrupted)
+def _fit(candidates: Candidates, n_components: int, before: Fitted | None, n_init: int, seed: int) -> Fitted:
+    """Return the best fit, at least as good as ``before``, which has fewer components."""
+    number = KINDS.index(candidates.kind) if candidates.kind in KINDS else len(KINDS)
+    words = np.random.SeedSequence([seed, number, n_components]).generate_state(1)
+    given = {"n_init": n_init, "random_state": int(words[0]) >> 1}
+    fits: list[Fitted] = []
+    errors: list[ValueError] = []
+    for start in ("fresh", "split"):
+        try:
+            if start == "fresh":
+                model = candidates.new(n_components)
+            elif before is not None and candidates.sample is not None:
+                model = candidates.split(before.model, n_components)
+            else:
+                continue
+            kept_apart(model.set_params(**given)).fit(*candidates.data)
+            log_likelihood = float(model.score(*candidates.data))
+        except ValueError as error:
+            errors.append(error)
+        else:
+            fits.append(Fitted(model, log_likelihood if isfinite(log_likelihood) else -inf, start))
+    if not fits:
+        raise errors[0]
+    has_prior = any(candidates.parameters.get(name) is not None for name in ("prior", "concentration"))
+    best = max(fits, key=lambda fit: fit.model.lower_bound_ if has_prior else fit.log_likelihood)
+    if before is not None and not has_prior and best.log_likelihood < before.log_likelihood:
+        best = before._replace(model=candidates.doubled(before.model, n_components), start="doubled")
+    best.model.set_params(warm_start=False, **given)
+    return best
+
+
+def _measured(
+    candidates: Candidates, fitted: Fitted, criterion: Criterion, given: tuple[Any, ...]
+) -> Candidate:
+    """Return the row of a fit; afterwards the model knows the columns of X."""
+    model, total = fitted.model, candidates.total_weight
+    n_parameters = model._n_parameters()
+    values = criteria(total * fitted.log_likelihood, total, n_parameters)
+    values["icl"] = float(model.icl(*candidates.data))
+    vars(model).update(candidates.columns)
+    value = criterion(model, *given) if callable(criterion) else values[criterion]
+    if not isinstance(value, Real):
+        raise TypeError(f"criterion must return a number, got {shown(value)}.")
+    return FAILED._replace(
+        value=float(value),
+        **values,
+        log_likelihood=fitted.log_likelihood,
+        n_parameters=n_parameters,
+        converged=bool(model.converged_),
+        passes=int(model.n_iter_),
+        start=fitted.start,
+        failed="" if isfinite(value) else f"The criterion is {value}.",
+    )
+
+
+def _selection(
+    table: Sequence[Candidate], models: Mapping[tuple[str, int], Any], criterion: str, interrupted: bool
+) -> Selection[Any, Candidate]:
+    """Return the selection, with its table and curves."""
+    failed = [row for row in table if row.failed]
+    ranking = sorted((row for row in table if not row.failed), key=lambda row: row.value)
+    if not ranking:
+        raise ValueError(f"None of the {len(table)} fits succeeded. {table[0].failed}")
+    best = ranking[0]
+    kind, said = ("covariances", "covariances") if best.covariance_type in KINDS else ("family", "mixtures")
+    fits = counted(len(table), "fit") + (f", {len(failed)} of them failed" if failed else "")
+    reason = (
+        f"{criterion} is lowest for {best.covariance_type} {said}, {counted(best.n_components, 'component')} "
+        f"({fits}{'; interrupted' if interrupted else ''})"
+    )
+    notes = []
+    counts = [row.n_components for row in table]
+    if min(counts) < best.n_components == max(counts):
+        notes.append("The best fit has the largest number of components tried: more may be better.")
+    for why in dict.fromkeys(row.failed for row in failed):
+        which = ", ".join(f"{row.covariance_type} {row.n_components}" for row in failed if row.failed == why)
+        notes.append(f"Failed: {which}. {why}")
+    names = (kind, "components", criterion, "above the best", *LAST_COLUMNS)
+    cells = [
+        (*row[:3], row.value - best.value, row.log_likelihood, row.n_parameters, row.passes, row.converged)
+        for row in ranking
+    ]
+    formats = {criterion: criterion_text, "above the best": criterion_text, "log-likelihood": mean_text}
+    curves: dict[str, dict[int, float]] = {}
+    for row in sorted(ranking, key=table.index):
+        curves.setdefault(row.covariance_type, {})[row.n_components] = row.value
+    return Selection(
+        best=models[best.key],
+        table=table,
+        ranking=[*ranking, *failed],
+        criterion=criterion,
+        reason=reason,
+        models=models,
+        interrupted=interrupted,
+        shown=Table(reason, names, cells, notes, n_index=2, formats=formats).head(SHOWN, "fit"),
+        curves={f"{criterion} (lower is better)": curves},
+    )
+
+
+def _candidates(
+    covariance_types: Any, family: Any, given: tuple[Any, ...], seed: int, parameters: dict[str, Any]
+) -> Sequence[Candidates]:
+    """Return the kinds of mixtures to compare, with their data."""
+    X, y, sample_weight = given
+    if y is None and isinstance(family, str) and family == "gaussian":
+        kinds = _kinds(KINDS if covariance_types is None else covariance_types)
+        _check_parameters(parameters, GaussianMixture)
+        return gaussian_candidates(kinds, X, sample_weight, seed, parameters)
+    families = _families(family) if y is None else {check_choice("family", family, RESPONSES): family}
+    if covariance_types is not None:
+        raise ValueError(
+            f"covariance_types must be left out for family={next(iter(families))!r}, which has none."
+        )
+    _check_parameters(parameters, Mixture if y is None else RegressionMixture)
+    if y is None:
+        return family_candidates(families, X, sample_weight, parameters)
+    return [regression_candidates(family, X, y, sample_weight, parameters)]
+
+
+def _teller(verbose: Any) -> Callable[[str], None]:
+    """Return what is called with the line of each fit."""
+    if callable(verbose):
+        return verbose  # type: ignore[no-any-return]
+    if not isinstance(verbose, bool | np.bool_ | Integral):
+        raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
+    return partial(print, flush=True) if verbose else lambda line: None
 
 
 def _counts(n_components: Any) -> list[int]:
@@ -270,13 +389,6 @@ def _families(family: Given | Sequence[Given]) -> dict[str, Given]:
     return found
 
 
-def _one_seed(random_state: Any, families: Any) -> Any:
-    """Return a seed that several families share, if the state would move on from one to the next."""
-    if len(families) < 2 or isinstance(random_state, Integral):
-        return random_state
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
 def _threads(n_jobs: int | None) -> int:
     count = -1 if n_jobs is None else check_int("n_jobs", n_jobs, minimum=-1)
     if count == 0:
@@ -285,9 +397,11 @@ def _threads(n_jobs: int | None) -> int:
 
 
 def _check_parameters(parameters: dict[str, Any], kind: Any) -> None:
+    if "covariance_type" in parameters:
+        raise TypeError("select cannot take covariance_type: give covariance_types instead.")
     for name in parameters:
-        if name in NOT_YOURS:
-            raise TypeError(f"select cannot take {name}: {NOT_YOURS[name]}.")
+        if name in FOR_ONE_FIT:
+            raise TypeError(f"select cannot take {name}, which is for one fit.")
         if name not in kind().get_params():
             raise TypeError(f"select has no parameter {name!r}; parameters of {kind.__name__} are allowed.")
     start = parameters.get("init_params", "kmeans")
@@ -297,7 +411,7 @@ def _check_parameters(parameters: dict[str, Any], kind: Any) -> None:
 
 
 def _line(row: Candidate, name: str) -> str:
-    head = f"{row.covariance_type}, {components(row.n_components)}: "
+    head = f"{row.covariance_type}, {counted(row.n_components, 'component')}: "
     if row.failed:
         return f"{head}failed. {row.failed}"
     return (

@@ -68,19 +68,6 @@ def test_covariances_and_methods(covariance, method, flowers, clusters, tmp_path
     assert f"passes of {method} in" in stdout
 
 
-@pytest.mark.parametrize("method", ["sem", "iem", "fiem"])
-def test_options_of_stochastic_methods(method, flowers, tmp_path, call):
-    step = [] if method == "iem" else ["--step-size", 0.2]
-    code, _, _ = call(
-        "fit", flowers, "-m", 2, "--method", method, "--batch-size", 10, *step, "--tol", 0.1, "--starts", 2,
-        "-o", tmp_path / "a.model",
-    )  # fmt: skip
-    assert code == 0
-    loaded = GaussianMixture.load(tmp_path / "a.model")
-    assert (loaded.method_, loaded.batch_size, loaded.tol, loaded.n_init) == (method, 10, 0.1, 2)
-    assert loaded.step_size == ("auto" if method == "iem" else 0.2)
-
-
 def test_what_is_left_out_is_noted(flowers, tmp_path, call):
     code, stdout, stderr = call("fit", flowers, "-m", 1, "--weights", "w", "-o", tmp_path / "a.model")
     assert code == 0
@@ -171,13 +158,6 @@ class TestRefused:
             (["-m", 2, "--tol", -1], "Invalid value for '--tol'"),
             (["-m", 2, "--seed", 2**32], "Invalid value for '--seed'"),
             (["-m", 2, "--method", "fim"], "Invalid value for '--method'"),
-            (["-m", 2, "--step-size", 0], "Invalid value for '--step-size': 0 is not above 0 and at most 1."),
-            (["-m", 2, "--method", "em", "--step-size", 0.1], "em takes all rows in every step"),
-            (["-m", 2, "--method", "em", "--batch-size", 5], "Invalid value for '--batch-size': em takes"),
-            (["-m", 2, "--method", "iem", "--step-size", 0.1], "iem has no step size"),
-            (["-m", 2, "--method", "sem", "--acceleration", "anderson"], "only em's passes are accelerated"),
-            (["-m", 2, "--acceleration", "fast"], "'fast' is not one of 'squarem', 'anderson'"),
-            (["-m", 2, "--acceleration", "squarem", "--step-size", 0.1], "em takes all rows in every step"),
             (["-m", 2, "--columns", "hight"], "Invalid value for '--columns': "),
             (["-m", 2, "--columns", "hight"], "did you mean 'height'?"),
             (["-m", 2, "--columns", ""], "Invalid value for '--columns': columns must name at least"),
@@ -363,16 +343,3 @@ def test_a_device_that_there_is_not(flowers, call):
     code, _, stderr = call("fit", flowers, "-m", 3, "--columns", "height,width", "--device", "gpu")
     assert code == 2
     assert "Invalid value for '--device': 'gpu' is not cpu, cuda or cuda:0." in stderr
-
-
-def test_acceleration(flowers, clusters, tmp_path, call):
-    out = tmp_path / "a.model"
-    code, stdout, _ = call(
-        "fit", flowers, "-m", 3, "--columns", "height,width", "--acceleration", "squarem", "--out", out
-    )
-    assert code == 0
-    loaded = GaussianMixture.load(out)
-    expected = GaussianMixture(3, random_state=0, acceleration="squarem").fit(clusters[0])
-    assert loaded.acceleration == "squarem"
-    np.testing.assert_array_equal(loaded.means_, expected.means_)
-    assert "passes of em" in stdout

@@ -322,21 +322,6 @@ def test_help(run):
         assert option in output
 
 
-def test_acceleration(run, folder, tmp_path):
-    out = tmp_path / "found"
-    code, _ = run(folder, "--topics", 2, "--acceleration", "squarem", "--out", out)
-    assert code == 0
-    model = swiftem.PLSA.load(out / "model.swiftem")
-    assert (model.acceleration, model.method_) == ("squarem", "em")
-    assert "--acceleration squarem" in (out / "topics.html").read_text(encoding="utf-8")
-
-
-def test_acceleration_of_another_method_is_refused(run, folder, tmp_path):
-    code, output = run(folder, "--topics", 2, "--method", "sem", "--acceleration", "squarem")
-    assert code == 2
-    assert "only em's passes are accelerated, not sem" in output
-
-
 def test_words_are_chosen(run, tmp_path):
     texts = tmp_path / "mails"
     texts.mkdir()

@@ -43,8 +43,6 @@ FIT: dict[str, list[Any]] = {
     "missing": ["none", "skip", "ignore"],
     "columns": ["drop", "columns", "reversed", "numbers"],
     "method": ["auto", "em", "sem", "sem-vr", "iem", "fiem", "opt-fiem", "spider"],
-    "acceleration": [None, "squarem", "anderson"],
-    "steps": [{}, {"batch_size": 7}, {"step_size": 0.5}, {"step_size": 0.3, "batch_size": 5}],
     "starts": [1, 2],
     "end": [{}, {"max_passes": 3}, {"tol": 1e-6}, {"seed": 5}, {"reg_covar": 1e-3}],
     "limit": [{}, {"memory_limit": "200MB"}, {"memory_limit": "200MB", "scratch": "."}],
@@ -176,8 +174,8 @@ def family_options(case: dict[str, Any]) -> list[str]:
 
 def fit_options(case: dict[str, Any], folder: Path) -> list[str]:
     """Return the other options of a fit."""
-    given = {"method": case["method"], "starts": case["starts"], "acceleration": case["acceleration"]}
-    given |= case["steps"] | case["end"] | case["limit"] | case["device"]
+    given = {"method": case["method"], "starts": case["starts"]}
+    given |= case["end"] | case["limit"] | case["device"]
     if "scratch" in given:
         given["scratch"] = str(folder)
     options = [str(word) for name, value in given.items() if value is not None
@@ -192,9 +190,9 @@ def fit_options(case: dict[str, Any], folder: Path) -> list[str]:
 def estimator(case: dict[str, Any]) -> Any:
     """Return the estimator of a case."""
     names = {"max_passes": "max_iter", "seed": "random_state"}
-    given = {names.get(name, name): value for name, value in (case["steps"] | case["end"]).items()}
+    given = {names.get(name, name): value for name, value in case["end"].items()}
     given = {"random_state": 0, "tol": 1e-3, "max_iter": 100} | given
-    given |= {"method": case["method"], "n_init": case["starts"], "acceleration": case["acceleration"]}
+    given |= {"method": case["method"], "n_init": case["starts"]}
     family = case["family"].replace(" response", "")
     if is_regression(case):
         return RegressionMixture(case["components"], family=family, **given)
@@ -211,16 +209,13 @@ def refused(case: dict[str, Any]) -> bool:
     """Return whether a case has options that do not go together."""
     is_gaussian = case["family"] in GAUSSIANS
     takes_missing = is_gaussian or is_regression(case) or case["family"] != "student-t"
-    steps, method = case["steps"], case["method"]
+    method = case["method"]
     return bool(
         case["missing"] == "unsaid"
         or (case["missing"] == "ignore" and not takes_missing)
         or (case["limit"] and (case["missing"] == "skip" or case["label"] or is_regression(case)))
         or (case["limit"] and case["family"] == "auto")
-        or (case["acceleration"] and method not in ("auto", "em"))
-        or (steps and (method == "em" or case["acceleration"]))
-        or ("step_size" in steps and method == "iem")
-        or (case["family"] == "poisson response" and (method not in ("auto", "em") or case["acceleration"]))
+        or (case["family"] == "poisson response" and method not in ("auto", "em"))
         or ("reg_covar" in case["end"] and not is_gaussian)
         or (is_regression(case) and case["device"])
         or (is_stored(case) and case["file"] in TEXT and method in ("iem", "fiem", "opt-fiem"))
@@ -353,7 +348,7 @@ def use(case: Any, folder: Path, data: Data, out: Path, expected: Any, given: An
     if not case["out"]:
         result = folder / "result.csv"
         result.write_text(stdout)
-    labels = expected.labels(*given) if is_regression(case) else expected.predict(*given)
+    labels = expected.predict_class(*given) if is_regression(case) else expected.predict(*given)
     table = read_table(result, allow_missing=True)
     place = bool(rows) + is_regression(case)
     np.testing.assert_array_equal(table.values[:, place], labels)
@@ -409,7 +404,7 @@ SELECT: dict[str, list[Any]] = {
 def check_select(case: dict[str, Any], folder: Path) -> None:
     """Select, and compare with Python."""
     counts = {"1:2": [1, 2], "2": [2], "3,1": [1, 3]}[case["components"]]
-    fit = case | {"components": 2, "steps": {}, "method": "auto", "acceleration": None, "limit": {}}
+    fit = case | {"components": 2, "method": "auto", "limit": {}}
     fit |= {"checkpoint": None, "device": {}, "family": case["family"].replace("all four", "full")}
     data, out = make(fit, folder), folder / "a.model"
     picture = folder / f"picture{case['picture']}"

@@ -38,7 +38,7 @@ def test_a_summary_that_a_person_reads():
     lines = {line.split()[0]: line for line in str(mixture.summary()).splitlines() if line}
     assert str(mixture.summary()).startswith("Mixture of 2 components, gaussian + poisson + bernoulli")
     assert set(frame.columns) <= set(lines)
-    cells = dict(zip(mixture.summary().head, zip(*mixture.summary().rows, strict=True), strict=True))
+    cells = dict(zip(mixture.summary().columns, zip(*mixture.summary().rows, strict=True), strict=True))
     mine = dict(zip(cells["column"], cells[f"component {few}"], strict=True))
     assert mine["age"].startswith("30.")
     assert mine["age"].endswith(("± 5", "± 4.9", "± 5.1"))

@@ -72,7 +72,7 @@ def problem_with(value: Any) -> str:
     import scipy.sparse as sp
 
     import swiftem
-    from swiftem.mixture.selection import Selection
+    from swiftem.fit.selection import Selection
 
     if isinstance(value, swiftem.GaussianMixture):
         return problem_with_mixture(value)
@@ -193,23 +193,6 @@ def by_class(found: list[Finding]) -> list[str]:
         classes.setdefault(finding.kind, []).append(finding)
     ordered = sorted(classes.items(), key=lambda item: (-len(item[1]), item[0]))
     return [f"{len(all_)} x {kind} (call {all_[0].number}: {all_[0].words})" for kind, all_ in ordered]
-
-
-def by_hypothesis(examples: int) -> None:
-    """Let Hypothesis choose calls, the same ones each time; it fails with a small example."""
-    from faults.odd_arguments import HypothesisDraw
-    from hypothesis import HealthCheck, Phase, given, settings, strategies
-
-    @settings(
-        max_examples=examples, derandomize=True, deadline=None, database=None,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
-    )  # fmt: skip
-    @given(strategies.data())
-    def check(data: Any) -> None:
-        wrong, words, _ = judge(HypothesisDraw(data))
-        assert not wrong, f"{wrong} by {words}"
-
-    check()
 
 
 def main() -> None:

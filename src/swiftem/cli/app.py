@@ -17,7 +17,6 @@ from swiftem.cli.choices import (
     CorpusFormat,
     DecorrelationOption,
     TopicsRequest,
-    check_acceleration,
     check_limit,
     method_name,
     read_alpha,
@@ -26,7 +25,7 @@ from swiftem.cli.choices import (
 )
 from swiftem.cli.failures import FAILED, INTERRUPTED, Group, tell
 from swiftem.cli.fit_commands import fit, impute, info, predict, score, select
-from swiftem.cli.fit_options import AccelerationOption, DeviceOption, refuse_given
+from swiftem.cli.fit_options import DeviceOption, refuse_given
 from swiftem.cli.out_file import writable_folder
 from swiftem.cli.table_options import SeedOption
 from swiftem.methods import METHODS
@@ -149,7 +148,6 @@ def topics(
             help=f"{', '.join(METHODS)}; auto reads each document once by sem and continues with em.",
         ),
     ] = "auto",
-    acceleration: AccelerationOption = None,
     seed: SeedOption = 0,
     max_passes: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of passes over the documents.")
@@ -233,7 +231,6 @@ def topics(
     Prints them and writes topics.html, which opens in any browser, the model, and
     tables of topics and documents. Ctrl-C keeps what is done.
     """
-    check_acceleration(method, acceleration)
     check_limit(memory_limit, scratch)
     if apply is None:
         from swiftem.cli.topics import topics as run_topics
@@ -250,7 +247,6 @@ def topics(
             format.value,
             text_column,
             vocabulary,
-            None if acceleration is None else acceleration.value,
             by,
             names,
             stop_words,

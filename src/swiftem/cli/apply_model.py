@@ -45,7 +45,7 @@ def predict(
         if regresses:
             found["prediction"] = mixture.predict(data[0])
         if not regresses or len(data) > 1:
-            found["label"] = mixture.labels(*data) if regresses else mixture.predict(*data)
+            found["label"] = mixture.predict_class(*data) if regresses else mixture.predict(*data)
         if log_likelihood:
             found["log_likelihood"] = (mixture.log_likelihoods if regresses else mixture.score_samples)(*data)
         if proba:
@@ -119,7 +119,7 @@ def score(model: Path, table: Path, choice: TableChoice) -> None:
             typer.echo(f"{name:{width}}  {value}")
         if rows.labels is not None and choice.label is not None:
             typer.echo()
-            labels = mixture.labels(*data) if is_regression(mixture) else mixture.predict(*data)
+            labels = mixture.predict_class(*data) if is_regression(mixture) else mixture.predict(*data)
             show_cross_table(screen(), labels, rows.labels, mixture.n_components, choice.label, weight)
 
 

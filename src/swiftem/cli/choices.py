@@ -171,7 +171,6 @@ class TopicsRequest:
     format: str = "auto"
     text_column: str | None = None
     vocabulary: Path | None = None
-    acceleration: str | None = None
     by: str | None = None
     names: Path | None = None
     stop_words: str = "english"
@@ -190,7 +189,6 @@ class TopicsRequest:
         """The command line that repeats the request."""
         words = ["swiftem", "topics", str(self.corpus)]
         words += ["--topics", self.numbers, "--words", str(self.words), "--method", self.method]
-        words += ["--acceleration", self.acceleration] if self.acceleration else []
         words += ["--seed", str(self.seed), "--max-passes", str(self.max_passes)]
         words += ["--format", self.format] if self.format != "auto" else []
         words += ["--text-column", self.text_column] if self.text_column else []
@@ -224,7 +222,6 @@ class TopicsRequest:
         """Return the arguments of :class:`swiftem.PLSA`, without the number of topics and the seed."""
         return {
             "method": self.method,
-            "acceleration": self.acceleration,
             "max_iter": self.max_passes,
             "background": self.background,
             "decorrelation": self.decorrelation,

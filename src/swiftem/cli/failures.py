@@ -39,8 +39,6 @@ def tell(sentence: str) -> None:
 
 IN_OPTIONS = {
     "checkpoint='": "--checkpoint '",
-    "batch_size must": "--batch-size must",
-    "step_size must": "--step-size must",
     "fewer components, a larger reg_covar or a prior": "fewer --components or a larger --reg-covar",
     ": use resume='auto' to begin one": ": leave --resume out to begin one",
     "resume=True": "--resume",

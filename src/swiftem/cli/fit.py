@@ -137,6 +137,8 @@ def _fit(mixture: Any, table: Rows, options: CheckpointOptions | None) -> bool:
     """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
+    from swiftem.fit.interrupted import InterruptedWarning
+
     interrupted = False
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -153,8 +155,10 @@ def _fit(mixture: Any, table: Rows, options: CheckpointOptions | None) -> bool:
     for warning in caught:
         sentence = str(warning.message)
         is_of_fit = issubclass(warning.category, ConvergenceWarning)
-        if is_of_fit and ("interrupted" in sentence or "did not converge" in sentence):
-            interrupted = interrupted or "interrupted" in sentence  # both are in the summary
+        if issubclass(warning.category, InterruptedWarning):
+            interrupted = True
+        elif is_of_fit and "did not converge" in sentence:
+            pass  # it is in the summary
         elif issubclass(warning.category, UserWarning) and sentence not in told:
             told.add(sentence)
             tell(in_options(_own_advice(sentence, warning.category)))
@@ -181,7 +185,7 @@ def _compare(console: Console, request: FitRequest, mixture: Any, table: Rows) -
     """Show the cross table of components and labels."""
     assert table.labels is not None
     assert request.choice.label is not None
-    found = mixture.predict(table.X) if table.y is None else mixture.labels(*table.data)
+    found = mixture.predict(table.X) if table.y is None else mixture.predict_class(*table.data)
     show_cross_table(console, found, table.labels, mixture.n_components, request.choice.label, table.weights)
     console.print()
 

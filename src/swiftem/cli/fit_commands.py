@@ -10,7 +10,6 @@ import typer
 from swiftem.cli.choices import Covariance, Criterion, check_limit, check_size, read_counts
 from swiftem.cli.fit_options import (
     GAUSSIAN,
-    AccelerationOption,
     CheckpointEveryOption,
     CheckpointOption,
     DeviceMemoryLimitOption,
@@ -107,7 +106,6 @@ def fit(
     family: FamilyOption = GAUSSIAN,
     response: ResponseOption = None,
     method: MethodOption = "auto",
-    acceleration: AccelerationOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     label: LabelOption = None,
@@ -124,18 +122,6 @@ def fit(
             metavar="X", min=0.0, help="Number that is added to the variances, to keep them positive."
         ),
     ] = 1e-6,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Number of rows per step; em uses all rows.", show_default="auto"
-        ),
-    ] = None,
-    step_size: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X", help="Step size of sem, sem-vr and fiem: above 0, at most 1.", show_default="auto"
-        ),
-    ] = None,
     memory_limit: MemoryLimitOption = None,
     scratch: ScratchOption = None,
     checkpoint: CheckpointOption = None,
@@ -168,7 +154,7 @@ def fit(
     if response is not None:
         refuse_options_of_rows(context, family)
     refuse_options_of_gaussians(context, family)
-    check_fit(method, acceleration, batch_size, step_size, checkpoint, checkpoint_every, resume)
+    check_fit(checkpoint, checkpoint_every, resume)
     from swiftem.cli.fit import CheckpointOptions, FitRequest
     from swiftem.cli.fit import fit as run_fit
     from swiftem.fit.config import Config
@@ -180,9 +166,6 @@ def fit(
         "tol": tol,
         "n_init": starts,
         "random_state": seed,
-        "batch_size": "auto" if batch_size is None else batch_size,
-        "acceleration": None if acceleration is None else acceleration.value,
-        "step_size": "auto" if step_size is None else step_size,
         "device": device,
         "missing": "ignore" if ignore_missing else "error",
     }

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from swiftem.cli.choices import Acceleration, check_acceleration, device_name, method_name, one_of
+from swiftem.cli.choices import Acceleration, device_name, method_name, one_of
 from swiftem.cli.out_file import model_file
-from swiftem.methods import METHODS, has_field
+from swiftem.methods import METHODS
 
 __all__ = [
     "GAUSSIAN",
@@ -278,26 +278,8 @@ def refuse_options_of_gaussians(context: typer.Context, family: str) -> None:
         refuse_given(context, (option,), f"{said}.")
 
 
-def check_fit(
-    method: str,
-    acceleration: Acceleration | None,
-    batch_size: int | None,
-    step_size: float | None,
-    checkpoint: Path | None,
-    checkpoint_every: int | None,
-    resume: bool,
-) -> None:
-    """Raise BadParameter for values that the estimator does not accept or does not use."""
+def check_fit(checkpoint: Path | None, checkpoint_every: int | None, resume: bool) -> None:
+    """Raise BadParameter for options of checkpoints without a folder."""
     if checkpoint is None and (resume or checkpoint_every is not None):
         option = "'--resume'" if resume else "'--checkpoint-every'"
         raise typer.BadParameter("name the folder with --checkpoint.", param_hint=option)
-    if step_size is not None and not 0.0 < step_size <= 1.0:
-        raise typer.BadParameter(f"{step_size:g} is not above 0 and at most 1.", param_hint="'--step-size'")
-    given = "'--batch-size'" if step_size is None else "'--step-size'"
-    check_acceleration(method, acceleration)
-    if (method == "em" or acceleration) and (step_size is not None or batch_size is not None):
-        raise typer.BadParameter(
-            "em takes all rows in every step: choose another --method.", param_hint=given
-        )
-    if step_size is not None and method != "auto" and not has_field(method, "step_size"):
-        raise typer.BadParameter(f"{method} has no step size: choose another --method.", param_hint=given)

@@ -36,8 +36,8 @@ from swiftem.core.process import clock
 from swiftem.show.numbers import criterion_text, mean_text
 
 if TYPE_CHECKING:
-    from swiftem.mixture.selection import Selection
-    from swiftem.topics.select import TopicSelection
+    from swiftem.fit.selection import Candidate, Selection
+    from swiftem.topics.select import NumberOfTopics
 
 __all__ = ["SelectRequest", "compare_topics", "select", "write_comparison"]
 
@@ -83,7 +83,7 @@ def select(request: SelectRequest) -> int:
             _show(console, found)
             show_components(console, mixture, rows.names)
             if rows.labels is not None and request.choice.label is not None:
-                labels = mixture.labels(*rows.data) if is_response else mixture.predict(rows.X)
+                labels = mixture.predict_class(*rows.data) if is_response else mixture.predict(rows.X)
                 show_cross_table(
                     console, labels, rows.labels, mixture.n_components, request.choice.label, rows.weights
                 )
@@ -97,7 +97,7 @@ def select(request: SelectRequest) -> int:
     return INTERRUPTED if found.interrupted else 0
 
 
-def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
+def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection[Any, Candidate]:
     """Return the selection; in a terminal each fit is shown when it ends."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -123,7 +123,7 @@ def _select(request: SelectRequest, rows: Rows, console: Console) -> Selection:
         )
 
 
-def _show(console: Console, found: Selection) -> None:
+def _show(console: Console, found: Selection[Any, Candidate]) -> None:
     """Print the criterion by number of components and kind, with a bar for the lowest of each row."""
     value = {row.key: row.value for row in found.table if not row.failed}
     kinds = list(dict.fromkeys(row.covariance_type for row in found.table))
@@ -153,7 +153,7 @@ def _show(console: Console, found: Selection) -> None:
     show_table(console, [*columns, ("", bars)], fixed=1 + len(kinds), what="column")
 
 
-def _summary(request: SelectRequest, found: Selection) -> list[str]:
+def _summary(request: SelectRequest, found: Selection[Any, Candidate]) -> list[str]:
     best = found.ranking[0]
     words = "1 component" if best.n_components == 1 else f"{best.n_components} components"
     kind = (
@@ -180,7 +180,7 @@ def _summary(request: SelectRequest, found: Selection) -> list[str]:
 
 def compare_topics(
     request: TopicsRequest, numbers: Sequence[int], counts: Any, console: Console
-) -> tuple[TopicSelection, float]:
+) -> tuple[Selection[Any, NumberOfTopics], float]:
     """Return the comparison of several numbers of topics, and the seconds of all fits."""
     from swiftem import select_topics
 
@@ -196,7 +196,7 @@ def compare_topics(
     return found, clock() - began
 
 
-def write_comparison(found: TopicSelection, folder: Path, ending: str) -> list[Path]:
+def write_comparison(found: Selection[Any, NumberOfTopics], folder: Path, ending: str) -> list[Path]:
     """Write the table of the numbers of topics, and the picture if matplotlib is installed."""
     files = [folder / f"numbers_of_topics{ending}"]
     rows = found.table

@@ -30,12 +30,12 @@ from swiftem.core.types import Array
 from swiftem.data.documents.corpus import read_corpus
 from swiftem.data.documents.counts import CorpusCounts
 from swiftem.kernels.threads import get_threads
-from swiftem.report.explorer.content import explorer_content
-from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
-from swiftem.report.explorer.names import TopicNames, read_names
-from swiftem.report.topic_summary import TopicSummary, summarise_topics
-from swiftem.report.topics import topics_page
 from swiftem.show.numbers import mean_text, passes_text, seconds_text, share_text
+from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.topics.explorer.names import TopicNames, read_names
+from swiftem.topics.explorer.page import topics_page
+from swiftem.topics.explorer.summary import TopicSummary, summarise_topics
 
 __all__ = ["TopicsRequest", "apply_topics", "topics"]
 
@@ -173,6 +173,7 @@ def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> 
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA, config_context
+    from swiftem.fit.interrupted import InterruptedWarning
 
     model = PLSA(
         number,
@@ -188,7 +189,7 @@ def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> 
     for warning in caught:
         if not issubclass(warning.category, ConvergenceWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    interrupted = any("interrupted" in str(warning.message) for warning in caught)
+    interrupted = any(issubclass(warning.category, InterruptedWarning) for warning in caught)
     if interrupted and not len(model.history_):
         raise KeyboardInterrupt  # what there is, is where it began
     return model, clock() - began, interrupted

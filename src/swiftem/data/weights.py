@@ -68,13 +68,16 @@ def check_weight_column(weight: Array, locate: Callable[[int], tuple[Path | str,
         )
 
 
-def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Array | None:
+def read_sample_weight(
+    sample_weight: ArrayLike | None, n: int, what: str, *, may_be_zero: bool = False
+) -> Array | None:
     """Return weights of shape (n,), one per ``what``, or None if none are given.
 
     Raises
     ------
     ValueError
-        If a weight is negative, not finite or out of range, if all are zero, or if their number is wrong.
+        If a weight is negative, not finite or out of range, if their number is wrong, or if all are zero
+        unless they ``may_be_zero``.
     """
     if sample_weight is None:
         return None
@@ -82,7 +85,7 @@ def read_sample_weight(sample_weight: ArrayLike | None, n: int, what: str) -> Ar
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight per {what}, got {weight.shape}.")
     check_weights("sample_weight", weight)
-    if not (weight > 0).any():
+    if not (may_be_zero or (weight > 0).any()):
         raise ValueError("sample_weight must have a positive entry, got only zeros.")
     return np.ascontiguousarray(weight)
 

@@ -21,7 +21,6 @@ from swiftem.fit.watch import NoStart
 from swiftem.methods import Method
 
 __all__ = [
-    "CheckpointedClones",
     "FitCheckpoint",
     "Place",
     "StartCheckpoint",
@@ -184,17 +183,6 @@ class StartCheckpoint(NoStart):
     def __exit__(self, *_: object) -> None:
         """Release the folder."""
         self._store.close()
-
-
-class CheckpointedClones:
-    """Lets clones of an estimator keep their checkpoints apart, each fit in its own folder.
-
-    ``GridSearchCV``, ``cross_val_score`` and others fit clones, with other parameters and to other rows,
-    several at a time: in one folder each would find the fit of another.
-    """
-
-    def __sklearn_clone__(self) -> Any:
-        return kept_apart(super().__sklearn_clone__(), vars(self).get("_checkpoint"))  # type: ignore[misc]
 
 
 def kept_apart(estimator: E, place: Place | None = None) -> E:

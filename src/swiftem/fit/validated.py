@@ -26,8 +26,7 @@ from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tables import are_paths
 from swiftem.data.units.source import UnitSource, parts_of
-from swiftem.data.weights import check_weights
-from swiftem.fit.sklearn_parts import _check_sample_weight
+from swiftem.data.weights import read_sample_weight
 
 __all__ = [
     "allows_missing",
@@ -104,17 +103,7 @@ def read_weights(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool =
 
     One of them must be positive, unless they ``may_be_zero``.
     """
-    if sample_weight is None:
-        return None
-    given = in_numpy(sample_weight)
-    try:
-        weight: Array = _check_sample_weight(
-            given, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=may_be_zero
-        )
-    except OverflowError:
-        raise ValueError(TOO_LARGE.format("sample_weight")) from None
-    check_weights("sample_weight", weight)
-    return weight
+    return read_sample_weight(sample_weight, X.shape[0], "row", may_be_zero=may_be_zero)
 
 
 log = logging.getLogger("swiftem")

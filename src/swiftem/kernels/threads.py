@@ -120,7 +120,7 @@ def _restore_blas() -> None:
 @cache
 def _openmp() -> Any:
     """Return a controller of the threads of scikit-learn's loops; finding it takes milliseconds."""
-    import sklearn.utils._openmp_helpers  # noqa: F401
+    import sklearn.cluster  # noqa: F401  # its loops load the library
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="openmp")

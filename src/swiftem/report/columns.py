@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.report.mixture import COLOURS
-from swiftem.show.drawing import plain_axes
+from swiftem.show.drawing import COLOURS, plain_axes
 
 __all__ = ["Curves", "draw_columns", "draw_curves"]
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["new_axes", "new_figure", "plain_axes"]
+__all__ = ["COLOURS", "draw_criterion", "new_axes", "new_figure", "plain_axes"]
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D00")
+"""Colours of components, in order: Okabe and Ito's, with a darker yellow for a white background."""
+KINDS = {
+    "full": ("#0072B2", "o"),
+    "tied": ("#D55E00", "s"),
+    "diag": ("#009E73", "^"),
+    "spherical": ("#CC79A7", "D"),
+}
+"""Colour and marker of each kind of covariances."""
 PANEL_SIZE = (5.4, 4.0)
 """Size of one panel, in inches: its text is as large as the text around it, and legible on a phone."""
 
@@ -44,3 +54,62 @@ def new_figure(rows: int, columns: int) -> Any:
     return Figure(
         figsize=(width * columns, height * rows + (0.3 if rows * columns > 1 else 0)), layout="constrained"
     )
+
+
+def draw_criterion(
+    values: Mapping[str, Mapping[int, float]], best: tuple[str, int], label: str, axes: Any = None
+) -> Any:
+    """Plot a criterion against the number of components, one line per covariance type.
+
+    Parameters
+    ----------
+    values : mapping of str to mapping of int to float
+        The criterion by covariance type and number of components, without failed fits.
+    best : tuple of str and int
+        Covariance type and number of components to mark.
+    label : str
+        Label of the criterion.
+    axes
+        Axes to use, by default those of a new figure; they are returned.
+    """
+    axes = new_axes() if axes is None else axes
+    from matplotlib.ticker import MaxNLocator
+
+    plain_axes(axes, x="number of components", y=label)
+    for number, (kind, line) in enumerate(values.items()):
+        colour, marker = KINDS.get(kind, (COLOURS[number % len(COLOURS)], "o"))
+        counts = sorted(line)
+        axes.plot(
+            counts,
+            [line[count] for count in counts],
+            "-",
+            color=colour,
+            linewidth=1.8,
+            marker=marker,
+            markersize=5,
+            label=kind,
+        )
+    kind, count = best
+    axes.plot(
+        [count],
+        [values[kind][count]],
+        "o",
+        markersize=15,
+        markerfacecolor="none",
+        markeredgecolor="black",
+        markeredgewidth=1.6,
+    )
+    axes.annotate(
+        f"best: {kind}, {count}" if len(values) > 1 else f"best: {count}",
+        xy=(count, values[kind][count]),
+        xytext=(0, -12),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontweight="bold",
+    )
+    axes.margins(y=0.14)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if len(values) > 1:
+        axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)
+    return axes

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from html import escape
+from dataclasses import fields, is_dataclass, replace
 from math import sqrt
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.messages import visible
+from swiftem.core.checks import shown
 from swiftem.core.types import Array
 from swiftem.mixture.families import Blocks, Family, Params
 from swiftem.show.numbers import number_text
+from swiftem.show.table import WIDTH, Table
 
-__all__ = [
-    "ColumnOf",
-    "Panel",
-    "Summary",
-    "columns_of",
-    "panel_of",
-    "percent_text",
-    "profile_of",
-    "summary_of",
-]
-
-WIDTH = 110
-"""Characters per line of a summary; more components are in further tables below."""
 LEVELS = 3
 """Levels of a category in a cell of a summary; fewer if the table is then no wider than a line."""
 BARS = 12
 """Values of a column up to which a panel has bars."""
 POINTS = 400
 """Points of a curve, and random rows per component that determine its range."""
+
+
+MOST_PANELS = 24
+"""Panels of a plot, by default."""
 
 
 class ColumnOf(NamedTuple):
@@ -142,7 +134,7 @@ def _cell(profile: Mapping[str, NDArray[Any]], levels: int, m: int) -> str:
         spread = sqrt(values["variance"] if "variance" in values else values["scale"])
         freedom = values.get("degrees_of_freedom")
         tail = "" if freedom is None else f" ({number_text(freedom, 2)} degrees of freedom)"
-        return f"{number_text(values['mean'])} ± {number_text(spread, 2)}{tail}"
+        return f"{spread_text(values['mean'], spread)}{tail}"
     if "shape" in values and "rate" in values:
         return (
             f"mean {number_text(values['shape'] / values['rate'])}, shape {number_text(values['shape'], 3)}"
@@ -159,57 +151,36 @@ def percent_text(share: float) -> str:
     return f"{100 * share:.1f} %" if 0.0005 <= share < 0.01 else f"{100 * share:.0f} %"
 
 
-@dataclass(frozen=True, repr=False)
-class Summary:
-    """A table of a fitted mixture: a row for each column of the data, a column for each component.
+def component_table(
+    title: str, heads: Sequence[str], weights: NDArray[Any], rows: Sequence[Sequence[str]]
+) -> Table:
+    """Return a table with a column for each component, below its weight; ``heads`` are the columns before."""
+    columns = [*heads, *(f"component {m}" for m in range(len(weights)))]
+    first = ["weight", *[""] * (len(heads) - 1), *(percent_text(float(weight)) for weight in weights)]
+    return Table(title, columns, [first, *rows], n_index=len(heads))
 
-    ``title`` is a sentence, ``head`` and ``rows`` have the text of all cells; the first two are the column
-    and its family. Its text is what ``print`` shows; notebooks show a table.
+
+def spread_text(mean: float, deviation: float) -> str:
+    """Return a mean and a standard deviation.
+
+    >>> spread_text(12.345, 0.5678)
+    '12.35 ± 0.57'
     """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def __repr__(self) -> str:
-        table = [[visible(cell) for cell in row] for row in (self.head, *self.rows)]
-        widths = [max(len(row[place]) for row in table) for place in range(len(self.head))]
-        lines, first = [self.title], 2
-        while first < len(self.head):
-            last, used = first, sum(widths[:2]) + 4
-            while last < len(self.head) and (last == first or used + widths[last] <= WIDTH):
-                used += widths[last] + 2
-                last += 1
-            shown = [0, 1, *range(first, last)]
-            lines.append("")
-            lines += ["  ".join(row[place].ljust(widths[place]) for place in shown).rstrip() for row in table]
-            first = last
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return the same as an HTML table for notebooks."""
-        top = "".join(f"<th>{escape(cell)}</th>" for cell in self.head)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
-        table = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div><p>{escape(self.title)}</p>{table}</div>"
+    return f"{number_text(mean)} ± {number_text(deviation, 2)}"
 
 
-def summary_of(weights: NDArray[Any], columns: Sequence[ColumnOf], title: str) -> Summary:
+def summary_of(weights: NDArray[Any], columns: Sequence[ColumnOf], title: str) -> Table:
     """Return the table of a mixture."""
-    n_components = len(weights)
-    head = ("column", "family", *(f"component {m}" for m in range(n_components)))
     profiles = [profile_of(column) for column in columns]
     for most in range(LEVELS, 0, -1):
-        rows = [("weight", "", *(percent_text(float(weight)) for weight in weights))]
+        rows: list[tuple[str, ...]] = [("column", "family", *(f"component {m}" for m in range(len(weights))))]
         for column, profile in zip(columns, profiles, strict=True):
             levels = 0 if column.levels is None else most
-            cells = (_cell(profile, levels, m) for m in range(n_components))
+            cells = (_cell(profile, levels, m) for m in range(len(weights)))
             rows.append((column.name, column.family.name, *cells))
-        if sum(max(map(len, cells)) + 2 for cells in zip(head, *rows, strict=True)) <= WIDTH + 2:
+        if sum(max(map(len, cells)) + 2 for cells in zip(*rows, strict=True)) <= WIDTH + 2:
             break
-    return Summary(title, head, tuple(rows))
+    return component_table(title, ("column", "family"), weights, rows[1:])
 
 
 def panel_of(column: ColumnOf) -> Panel:
@@ -252,3 +223,19 @@ def density(column: ColumnOf, x: Array) -> Array:
     base = column.family.log_base(rows)
     logs = column.family.e_step(rows, column.params)[0]
     return np.asarray(np.exp(logs if base is None else logs + base[:, None]).T)
+
+
+def chosen_places(columns: Sequence[int | str] | None, names: list[str]) -> list[int]:
+    """Return the numbers of the columns to draw: by default the first ones."""
+    if columns is None:
+        return list(range(min(len(names), MOST_PANELS)))
+    return [place_of(part, names) for part in columns]
+
+
+def place_of(column: Any, names: list[str]) -> int:
+    """Return the number of a column given by number or name."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, Integral) and 0 <= int(column) < len(names):
+        return int(column)
+    raise ValueError(f"columns must be numbers below {len(names)}, or names of columns, got {shown(column)}.")
