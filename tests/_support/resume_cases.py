@@ -146,7 +146,7 @@ def of_command(data: Callable[[], Any], *options: str) -> Case:
         with TemporaryDirectory() as here:
             table, out = Path(here, "rows.npy"), Path(here, "out.model")
             np.save(table, data())
-            arguments = ["fit", str(table), "-m", "3", "-o", str(out), "--max-passes", "40", "--tol", "0"]
+            arguments = ["fit", str(table), "-k", "3", "-o", str(out), "--max-iter", "40", "--tol", "0"]
             result = CliRunner().invoke(app, [*arguments, *options, *kept, *(["--resume"] if resume else [])])
             if result.exit_code:
                 raise result.exception or AssertionError

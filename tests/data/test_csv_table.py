@@ -156,17 +156,17 @@ def test_a_bad_cell_elsewhere_does_not_matter(tmp_path):
         (
             "a,b\n1,2\n3,\n",
             "must hold finite numbers, got a missing value in column 'b', row 1 (from 0): "
-            "fill in such rows, or skip them (read_table has skip_missing=True).",
+            "fill in such rows, or skip them (skip_missing=True, on the command line --missing skip).",
         ),
         (
             "a,b\n1,2\n\n3,NA\n",
             "must hold finite numbers, got a missing value in column 'b', row 1 (from 0): "
-            "fill in such rows, or skip them (read_table has skip_missing=True).",
+            "fill in such rows, or skip them (skip_missing=True, on the command line --missing skip).",
         ),
         (
             "a,b\n1,NaN\n2,1\n",
             "must hold finite numbers, got a missing value in column 'b', row 0 (from 0): "
-            "fill in such rows, or skip them (read_table has skip_missing=True).",
+            "fill in such rows, or skip them (skip_missing=True, on the command line --missing skip).",
         ),
         (
             "a,b\n1,2\n-inf,2\n",

@@ -85,7 +85,7 @@ class TestNpy:
             (
                 np.array([[0, 1], [2, np.nan]]),
                 "must hold finite numbers, got a missing value in row 1, column 1 (both from 0): "
-                "fill in such rows, or skip them (read_table has skip_missing=True).",
+                "fill in such rows, or skip them (skip_missing=True, on the command line --missing skip).",
             ),
             (
                 np.array([0, np.inf]),
