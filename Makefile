@@ -3,6 +3,7 @@ VENV := .venv
 # Processes that run tests; a file's tests stay together.
 WORKERS ?= 2
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 # Tests start many processes: each would compile all modules to bytecode again.
 # With as many processes as cores, threads of BLAS and OpenMP would only wait for each other.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
@@ -13,7 +14,7 @@ FAST := tests/core tests/data tests/kernels tests/methods tests/mixture tests/to
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:
-.PHONY: help demo test test-fast test-slow test-gpu gpu-test-parts browser-test-parts check bench docs clean FORCE
+.PHONY: help demo test test-fast test-oldest test-slow test-gpu gpu-test-parts browser-test-parts check bench docs clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -28,6 +29,10 @@ test: $(VENV)/.dev.stamp ## run the quick tests and doctests; COVERAGE=1 measure
 test-fast: $(VENV)/.dev.stamp ## run a selection of the tests that takes less than a minute
 	$(BIN)/python tests/warm.py
 	$(PYTEST) -n $(WORKERS) --dist loadfile $(FAST)
+
+test-oldest: $(OLDEST)/.stamp ## run the main calls with the lowest versions of tests/oldest.txt
+	PYTHONPATH=src OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -q -p no:cacheprovider \
+	  -W ignore::DeprecationWarning tests/test_main_calls.py
 
 gpu-test-parts: $(VENV)/.dev.stamp ## install what the tests of GPU kernels need on a machine without a GPU
 	$(BIN)/python -c 'import torch, triton' 2>/dev/null || $(BIN)/python -m pip install -q torch==2.13.0 triton
@@ -57,7 +62,7 @@ docs: $(VENV)/.docs.stamp ## build the documentation, with its examples executed
 	@echo "Documentation: docs/_build/html/index.html"
 
 clean: ## remove the environment, caches and built docs (results/ stays)
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build docs/api docs/gallery
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* htmlcov build dist docs/_build docs/api docs/gallery
 	find src tests paper benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv/.ok holds the folder the environment was made in. It is set aside during an install, so an
@@ -92,3 +97,9 @@ $(VENV)/.dev.stamp: pyproject.toml $(VENV)/.ok
 
 $(VENV)/.docs.stamp: pyproject.toml $(VENV)/.ok
 	$(call install,-e '.[docs]')
+
+$(OLDEST)/.stamp: tests/oldest.txt
+	rm -rf $(OLDEST)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -r tests/oldest.txt
+	@touch $@

@@ -119,7 +119,7 @@ def _fit(counts: Any, repeats: int) -> Row:
 
     def seconds(device: str) -> float:
         model = swiftem.PLSA(
-            50, method="em", background=True, decorrelation=30.0, leave_one_out=True, max_iter=50, tol=0.0,
+            50, method="em", background=True, decorrelation=30.0, max_iter=50, tol=0.0,
             precision="float32", random_state=0, device=device,
         )  # fmt: skip
         began = perf_counter()

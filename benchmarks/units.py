@@ -185,7 +185,7 @@ def _fiem(n: int, kind: str) -> Row:
     goal = swiftem.objective(model, units, em.theta)
     # Batch size and step size of an estimator with method="fiem", whose first pass is sem's.
     plan = make_plan(
-        "fiem", "auto", "auto", n=UNITS_OF_FIEM, n_components=6, size=model.size(4),
+        "fiem", n=UNITS_OF_FIEM, n_components=6, size=model.size(4),
         per_sample=n / UNITS_OF_FIEM,
     )  # fmt: skip
 

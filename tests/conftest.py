@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from browser import Browser, find_chromium
+from dying_fits import Death
 
 # Where the tests run in the background of a script, SIGINT is ignored, and would be in the children that they
 # interrupt.
@@ -43,3 +45,24 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     browser = Browser(command, tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Return a function that sets after how many looks, of all starts together, fits die."""
+    from swiftem.fit.watch import StartWatch
+
+    left = [np.inf]
+
+    def look(self: StartWatch, moment: object, theta: object) -> bool:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Death
+        return False
+
+    monkeypatch.setattr(StartWatch, "__call__", look)
+
+    def set_left(looks: float) -> None:
+        left[0] = looks
+
+    return set_left

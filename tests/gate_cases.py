@@ -67,14 +67,22 @@ def checkpointed(folder: Path, resume: bool) -> dict[str, Any]:
     return {"checkpoint": folder, "checkpoint_every": 10, "resume": resume}
 
 
-def stochastic(name: str, batch_size: int) -> dict[str, Any]:
+def stochastic(estimator: Any, name: str, batch_size: int) -> dict[str, Any]:
     """Return the parameters of an estimator that choose a method and its batch size."""
-    return {"method": name, "batch_size": batch_size}
+    if has_parameter(estimator, "batch_size"):  # an earlier commit
+        return {"method": name, "batch_size": batch_size}
+    return {"method": methods.METHODS[name](batch_size=batch_size)}
 
 
-def fit_by(scheme: str) -> dict[str, Any]:
+def fit_by(estimator: Any, scheme: str) -> dict[str, Any]:
     """Return the parameters of an estimator that choose accelerated em."""
-    return {"acceleration": scheme}
+    if has_parameter(estimator, "acceleration"):  # an earlier commit
+        return {"acceleration": scheme}
+    return {"method": accelerated(scheme)}
+
+
+def has_parameter(estimator: Any, name: str) -> bool:
+    return name in estimator.__dataclass_fields__
 
 
 # Data.
@@ -264,7 +272,7 @@ def fit_gaussians(X: Any, sample_weight: Any = None, **parameters: Any) -> Any:
 
 
 def fit_mixture(X: Any, **parameters: Any) -> Any:
-    mixture = swiftem.Mixture(3, **parameters)
+    mixture = swiftem.Mixture(3, **{"family": "poisson"} | parameters)
     return fit(mixture, OF_MIXTURES, X), mixture.predict_proba(X)
 
 
@@ -456,15 +464,19 @@ def posteriors() -> Iterator[Case]:
 
 
 def gaussian_fits() -> Iterator[Case]:
+    gaussians = swiftem.GaussianMixture
     for kind in KINDS[1:]:
         yield f"GaussianMixture, {kind}", partial(fit_gaussians, rows(), covariance_type=kind)
     yield "GaussianMixture, weights", partial(fit_gaussians, rows(), weights())
     yield "GaussianMixture, missing", partial(fit_gaussians, with_gaps(rows()), missing="ignore")
     yield "GaussianMixture, float32", partial(fit_gaussians, rows().astype(np.float32))
     yield "GaussianMixture, two starts", partial(fit_gaussians, rows(), n_init=2, init_params="random")
-    yield "GaussianMixture, anderson", partial(fit_gaussians, rows(), tol=1e-9, **fit_by("anderson"))
+    yield (
+        "GaussianMixture, anderson",
+        partial(fit_gaussians, rows(), tol=1e-9, **fit_by(gaussians, "anderson")),
+    )
     for name in ("sem", "sem-vr", "fiem"):
-        yield f"GaussianMixture, {name}", partial(fit_gaussians, rows(), **stochastic(name, 16))
+        yield f"GaussianMixture, {name}", partial(fit_gaussians, rows(), **stochastic(gaussians, name, 16))
     yield (
         "GaussianMixture, partial_fit",
         lambda: streamed(swiftem.GaussianMixture(3), ("weights_", "means_", "covariances_"), rows()),
@@ -475,11 +487,12 @@ def mixture_fits() -> Iterator[Case]:
     for family in ("poisson", "gaussian", "gamma", "bernoulli", "categorical", "student-t"):
         yield f"Mixture, {family}", partial(fit_mixture, rows_of(family), family=family)
     yield "Mixture, blocks", partial(fit_mixture, mixed_rows(), family=MIXED)
-    yield "Mixture, missing", partial(fit_mixture, with_gaps(rows_of("poisson")))
-    yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), **stochastic("sem-vr", 16))
+    yield "Mixture, missing", partial(fit_mixture, with_gaps(rows_of("poisson")), missing="ignore")
+    by = stochastic(swiftem.Mixture, "sem-vr", 16)
+    yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), **by)
     yield (
         "Mixture, partial_fit",
-        lambda: streamed(swiftem.Mixture(3), ("weights_", "params_"), rows_of("poisson")),
+        lambda: streamed(swiftem.Mixture(3, family="poisson"), ("weights_", "params_"), rows_of("poisson")),
     )
 
 
@@ -488,7 +501,7 @@ def regression_fits() -> Iterator[Case]:
         return fit(swiftem.RegressionMixture(2, **parameters), OF_LINES, *responses("gaussian"))
 
     yield "RegressionMixture", lines
-    yield "RegressionMixture, fiem", partial(lines, **stochastic("fiem", 16))
+    yield "RegressionMixture, fiem", partial(lines, **stochastic(swiftem.RegressionMixture, "fiem", 16))
     yield (
         "RegressionMixture, poisson",
         lambda: fit(swiftem.RegressionMixture(2, family="poisson"), OF_COUNTS, *responses("poisson")),
@@ -509,7 +522,6 @@ def topic_fits(folder: Path) -> Iterator[Case]:
     yield "PLSA, float64", partial(fit_topics, corpus(), method="em", tol=1e-7, max_iter=60)
     yield "PLSA, weights", lambda: fit(swiftem.PLSA(4), OF_TOPICS, corpus(), sample_weight=weights()[:600])
     yield "PLSA, learned alpha", partial(fit_topics, corpus(), alpha="learn")
-    yield "PLSA, anderson", partial(fit_topics, corpus()[:100], **fit_by("anderson"))
     yield "PLSA, partial_fit", lambda: streamed(swiftem.PLSA(4), ("components_", "doc_topic_"), corpus())
     file = folder / "counts.npz"
     sp.save_npz(file, sp.csr_matrix(corpus()))

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem import models
+from swiftem import methods, models
 
 ROOT = Path(__file__).parents[1]
 
@@ -86,15 +86,10 @@ def test_counts_follow_weights():
     ("parameters", "words"),
     [
         ({"method": "spidr"}, "method must be 'auto' or"),
-        ({"step_size": object()}, "step_size must be 'auto' or"),
-        ({"method": "sem", "step_size": "fast"}, "step_size must be 'auto' or"),
         (
-            {"method": "em", "step_size": 0.5},
-            "step_size must be 'auto' for method='em', which has none, got 0.5",
+            {"method": methods.Accelerated(methods.EM(), "squarem")},
+            "method must not be accelerated for PLSA, got Accelerated(",
         ),
-        ({"batch_size": 5}, "batch_size must be 'auto' for method='auto', which has none, got 5"),
-        ({"method": "em", "sampling": "tokens"}, "sampling must be 'auto' for method='em'"),
-        ({"method": "iem", "step_size": 0.5}, "step_size must be 'auto' for method='iem'"),
     ],
 )
 def test_plsa_takes_only_what_works(parameters, words):
@@ -105,5 +100,7 @@ def test_plsa_takes_only_what_works(parameters, words):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_steps_that_plsa_takes():
     for step in (0.5, swiftem.schedules.power(1.0, 0.7), swiftem.schedules.sample_size(), lambda k: 1.0 / k):
-        model = swiftem.PLSA(2, method="sem", step_size=step, max_iter=3, random_state=0).fit(COUNTS)
+        model = swiftem.PLSA(2, method=methods.OnlineEM(step_size=step), max_iter=3, random_state=0).fit(
+            COUNTS
+        )
         assert np.isfinite(model.components_).all()

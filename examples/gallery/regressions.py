@@ -32,7 +32,7 @@ print(lines.summary())
 # %%
 # Each house belongs to the line that it is closer to, in units of the noise.
 seen = ~np.isnan(known)
-agree = np.mean(lines.labels(X[seen], known[seen]) == is_town[seen])
+agree = np.mean(lines.predict_class(X[seen], known[seen]) == is_town[seen])
 print(f"Agreement with the kind of house: {max(agree, 1 - agree):.0%}")
 
 # %%

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
@@ -31,10 +31,10 @@ from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.scores import criteria
 from swiftem.mixture.starts.initial import DegenerateComponentWarning
 from swiftem.mixture.starts.spurious import SpuriousComponentWarning
-from swiftem.mixture.tables.tabular import AUTO
+from swiftem.mixture.tables.auto import AUTO
 from swiftem.regression.candidates import regression_candidates
 from swiftem.regression.regression_mixture import RegressionMixture
-from swiftem.show.numbers import counted
+from swiftem.show.numbers import counted, criterion_text, mean_text
 from swiftem.show.table import Table
 
 CRITERIA = ("bic", "aic", "icl")
@@ -43,39 +43,17 @@ SHOWN = 10
 LAST_COLUMNS = ("log-likelihood", "parameters", "passes", "converged")
 RESPONSES = ("gaussian", "poisson")
 """Families of responses."""
-FIT = (
-    "converged_",
-    "n_iter_",
-    "lower_bound_",
-    "lower_bounds_",
-    "method_",
-    "history_",
-    "stationarity_",
-    "log_likelihood_",
-)
-"""Attributes of a fit that also hold for its mixture with components doubled."""
-NOT_YOURS = {
-    "covariance_type": "give covariance_types instead",
-    "weights_init": "it would fix the number of components",
-    "means_init": "it would fix the number of components",
-    "precisions_init": "it would fix the number of components",
-    "params_init": "it would fix the number of components",
-    "warm_start": "every fit has new starts, and one from the fit before",
-    "verbose_interval": "there is a line for each fit",
-}
-"""Parameters of the estimator that ``select`` does not accept, and why."""
+FOR_ONE_FIT = ("weights_init", "means_init", "precisions_init", "params_init", "warm_start")
+"""Parameters of the estimators that ``select`` does not accept."""
 
-AnyMixture = GaussianMixture | Mixture | RegressionMixture
 Criterion = str | Callable[..., float]
-
-
 FAILED = Candidate("", 0, nan, nan, nan, nan, nan, 0, False, 0, 0.0, "", "")
 
 
 class Fitted(NamedTuple):
-    """A fitted mixture, its mean log-likelihood, and its start."""
+    """A fitted model, its mean log-likelihood, and its start."""
 
-    mixture: AnyMixture
+    model: Any
     log_likelihood: float
     start: str
 
@@ -163,52 +141,52 @@ def select(
     if not callable(criterion):
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
-    threads = _threads(n_jobs)
-    name, tell = _name_of(criterion), _teller(verbose)
+    threads, tell = _threads(n_jobs), _teller(verbose)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     X = in_numpy(X)
-    all_candidates = _candidates(covariance_types, family, (X, y, sample_weight), seed, parameters)
     given = (X, sample_weight) if y is None else (X, y, sample_weight)
-    done: dict[tuple[str, int], tuple[Candidate, AnyMixture | None]] = {}
+    kinds = _candidates(covariance_types, family, (X, y, sample_weight), seed, parameters)
+    name = criterion.upper() if isinstance(criterion, str) else getattr(criterion, "__name__", "criterion")
+    name = name.replace("<lambda>", "criterion")
+    rows: dict[tuple[str, int], Candidate] = {}
+    models: dict[tuple[str, int], Any] = {}
     stop = Event()
 
-    def chain(candidates: Candidates[Any]) -> None:
-        """Fit mixtures of one kind, from few components to many."""
+    def chain(candidates: Candidates) -> None:
+        """Fit models of one kind, from few components to many."""
         before: Fitted | None = None
         for count in counts:
             if stop.is_set():
                 return
-            began = clock()
-            row = FAILED._replace(covariance_type=candidates.kind, n_components=count)
-            mixture: AnyMixture | None = None
+            began, key = clock(), (candidates.kind, count)
             try:
                 fitted = _fit(candidates, count, before, n_init, seed)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
-                row = row._replace(failed=" ".join(str(error).split()))
+                row = FAILED._replace(failed=" ".join(str(error).split()))
             else:
-                before, mixture = fitted, fitted.mixture
+                before, models[key] = fitted, fitted.model
                 row = _measured(candidates, fitted, criterion, given)
-            done[row.key] = row._replace(seconds=clock() - began), mixture
-            tell(_line(done[row.key][0], name))
+            rows[key] = row._replace(covariance_type=key[0], n_components=count, seconds=clock() - began)
+            tell(_line(rows[key], name))
 
-    kinds = [candidates.kind for candidates in all_candidates]
-    interrupted = _in_threads(chain, all_candidates, threads, stop)
-    found = [done[kind, count] for kind in kinds for count in counts if (kind, count) in done]
-    if interrupted and not any(mixture for _, mixture in found):
+    interrupted = _in_threads(chain, kinds, threads, stop)
+    order = [(candidates.kind, count) for candidates in kinds for count in counts]
+    table = [rows[key] for key in order if key in rows]
+    if interrupted and not models:
         raise KeyboardInterrupt
-    selection = _choose(found, name, all_candidates[0].said, interrupted)
-    chosen = selection.ranking[0]
+    selection = _selection(table, models, name, interrupted)
+    best = selection.ranking[0]
     if interrupted:
-        said = f"The selection was interrupted after {len(found)} of {len(kinds) * len(counts)} fits."
+        said = f"The selection was interrupted after {len(table)} of {len(order)} fits."
         warn(said, InterruptedWarning)
-    elif not chosen.converged:
-        what = f"{chosen.covariance_type} with {counted(chosen.n_components, 'component')}"
+    elif not best.converged:
+        what = f"{best.covariance_type} with {counted(best.n_components, 'component')}"
         warn(f"The best fit, {what}, did not converge: increase max_iter or tol.", ConvergenceWarning)
     return selection
 
 
 def _in_threads(
-    chain: Callable[[Candidates[Any]], None], kinds: Sequence[Candidates[Any]], threads: int, stop: Event
+    chain: Callable[[Candidates], None], kinds: Sequence[Candidates], threads: int, stop: Event
 ) -> bool:
     """Run the chains, and return whether Ctrl-C ended them: this thread receives it, and only waits.
 
@@ -243,89 +221,92 @@ def _alone() -> None:
     one_thread_openmp().__enter__()  # for the life of the thread
 
 
-def _fit(
-    candidates: Candidates[Any], n_components: int, before: Fitted | None, n_init: int, seed: int
-) -> Fitted:
+def _fit(candidates: Candidates, n_components: int, before: Fitted | None, n_init: int, seed: int) -> Fitted:
     """Return the best fit, at least as good as ``before``, which has fewer components."""
     number = KINDS.index(candidates.kind) if candidates.kind in KINDS else len(KINDS)
     words = np.random.SeedSequence([seed, number, n_components]).generate_state(1)
-    random_state = int(words[0]) >> 1
+    given = {"n_init": n_init, "random_state": int(words[0]) >> 1}
     fits: list[Fitted] = []
     errors: list[ValueError] = []
-    for start in ("fresh",) if before is None else ("fresh", "split"):
+    for start in ("fresh", "split"):
         try:
-            if before is None or start == "fresh":
-                mixture = candidates.new(n_components, n_init=n_init)
+            if start == "fresh":
+                model = candidates.new(n_components)
+            elif before is not None and candidates.sample is not None:
+                model = candidates.split(before.model, n_components)
             else:
-                mixture = candidates.split(before.mixture, n_components)
-            if mixture is not None:
-                kept_apart(mixture.set_params(random_state=random_state)).fit(*candidates.data)
-                fits.append(Fitted(mixture, _log_likelihood(candidates, mixture), start))
+                continue
+            kept_apart(model.set_params(**given)).fit(*candidates.data)
+            log_likelihood = float(model.score(*candidates.data))
         except ValueError as error:
             errors.append(error)
+        else:
+            fits.append(Fitted(model, log_likelihood if isfinite(log_likelihood) else -inf, start))
     if not fits:
         raise errors[0]
     has_prior = any(candidates.parameters.get(name) is not None for name in ("prior", "concentration"))
-    best = max(fits, key=lambda fit: fit.mixture.lower_bound_ if has_prior else fit.log_likelihood)
+    best = max(fits, key=lambda fit: fit.model.lower_bound_ if has_prior else fit.log_likelihood)
     if before is not None and not has_prior and best.log_likelihood < before.log_likelihood:
-        mixture = candidates.doubled(before.mixture, n_components)
-        mixture.__dict__.update({name: getattr(before.mixture, name) for name in FIT})
-        best = Fitted(mixture, _log_likelihood(candidates, mixture), "doubled")
-    best.mixture.set_params(warm_start=False, n_init=n_init, random_state=random_state)
+        best = before._replace(model=candidates.doubled(before.model, n_components), start="doubled")
+    best.model.set_params(warm_start=False, **given)
     return best
 
 
-def _log_likelihood(candidates: Candidates[Any], mixture: Any) -> float:
-    found = float(mixture.score(*candidates.data))
-    return found if isfinite(found) else -inf
-
-
 def _measured(
-    candidates: Candidates[Any], fitted: Fitted, criterion: Criterion, given: tuple[Any, ...]
+    candidates: Candidates, fitted: Fitted, criterion: Criterion, given: tuple[Any, ...]
 ) -> Candidate:
-    """Return the row of a fit; afterwards the mixture knows the columns of X."""
-    mixture, total = fitted.mixture, candidates.total_weight
-    n_parameters = mixture._n_parameters()
+    """Return the row of a fit; afterwards the model knows the columns of X."""
+    model, total = fitted.model, candidates.total_weight
+    n_parameters = model._n_parameters()
     values = criteria(total * fitted.log_likelihood, total, n_parameters)
-    values["icl"] = float(mixture.icl(*candidates.data))
-    mixture.__dict__.update(candidates.columns)
-    value = criterion(mixture, *given) if callable(criterion) else values[criterion]
+    values["icl"] = float(model.icl(*candidates.data))
+    vars(model).update(candidates.columns)
+    value = criterion(model, *given) if callable(criterion) else values[criterion]
     if not isinstance(value, Real):
         raise TypeError(f"criterion must return a number, got {shown(value)}.")
-    return Candidate(
-        candidates.kind,
-        mixture.n_components,
-        float(value),
+    return FAILED._replace(
+        value=float(value),
         **values,
         log_likelihood=fitted.log_likelihood,
         n_parameters=n_parameters,
-        converged=bool(mixture.converged_),
-        passes=int(mixture.n_iter_),
-        seconds=0.0,
+        converged=bool(model.converged_),
+        passes=int(model.n_iter_),
         start=fitted.start,
         failed="" if isfinite(value) else f"The criterion is {value}.",
     )
 
 
-def _choose(
-    found: Sequence[tuple[Candidate, AnyMixture | None]], criterion: str, said: str, interrupted: bool
+def _selection(
+    table: Sequence[Candidate], models: Mapping[tuple[str, int], Any], criterion: str, interrupted: bool
 ) -> Selection[Any, Candidate]:
-    """Return the selection; ``said`` is what follows the covariance type or family in a sentence."""
-    table = [row for row, _ in found]
+    """Return the selection, with its table and curves."""
     failed = [row for row in table if row.failed]
     ranking = sorted((row for row in table if not row.failed), key=lambda row: row.value)
     if not ranking:
         raise ValueError(f"None of the {len(table)} fits succeeded. {table[0].failed}")
+    best = ranking[0]
+    kind, said = ("covariances", "covariances") if best.covariance_type in KINDS else ("family", "mixtures")
     fits = counted(len(table), "fit") + (f", {len(failed)} of them failed" if failed else "")
-    best, curves = ranking[0], dict[str, dict[int, float]]()
-    for row in table:
-        if not row.failed:
-            curves.setdefault(row.covariance_type, {})[row.n_components] = row.value
     reason = (
         f"{criterion} is lowest for {best.covariance_type} {said}, {counted(best.n_components, 'component')} "
         f"({fits}{'; interrupted' if interrupted else ''})"
     )
-    models = {row.key: mixture for row, mixture in found if mixture is not None}
+    notes = []
+    counts = [row.n_components for row in table]
+    if min(counts) < best.n_components == max(counts):
+        notes.append("The best fit has the largest number of components tried: more may be better.")
+    for why in dict.fromkeys(row.failed for row in failed):
+        which = ", ".join(f"{row.covariance_type} {row.n_components}" for row in failed if row.failed == why)
+        notes.append(f"Failed: {which}. {why}")
+    names = (kind, "components", criterion, "above the best", *LAST_COLUMNS)
+    cells = [
+        (*row[:3], row.value - best.value, row.log_likelihood, row.n_parameters, row.passes, row.converged)
+        for row in ranking
+    ]
+    formats = {criterion: criterion_text, "above the best": criterion_text, "log-likelihood": mean_text}
+    curves: dict[str, dict[int, float]] = {}
+    for row in sorted(ranking, key=table.index):
+        curves.setdefault(row.covariance_type, {})[row.n_components] = row.value
     return Selection(
         best=models[best.key],
         table=table,
@@ -334,52 +315,14 @@ def _choose(
         reason=reason,
         models=models,
         interrupted=interrupted,
-        shown=_shown(ranking, failed, criterion, reason),
+        shown=Table(reason, names, cells, notes, n_index=2, formats=formats).head(SHOWN, "fit"),
         curves={f"{criterion} (lower is better)": curves},
     )
 
 
-def _shown(ranking: Sequence[Candidate], failed: Sequence[Candidate], criterion: str, title: str) -> Table:
-    """Return the best fits as a table to print."""
-    largest = max(abs(row.value) for row in ranking[:SHOWN])
-    decimals = min(max(6 - len(f"{largest:.0f}"), 1), 5)
-    kind = "covariances" if ranking[0].covariance_type in KINDS else "family"
-    notes = []
-    counts = {row.n_components for row in (*ranking, *failed)}
-    if len(counts) > 1 and ranking[0].n_components == max(counts):
-        notes.append("The best fit has the largest number of components tried: more may be better.")
-    for reason in dict.fromkeys(row.failed for row in failed):
-        rows = [f"{row.covariance_type} {row.n_components}" for row in failed if row.failed == reason]
-        notes.append(f"Failed: {', '.join(rows)}. {reason}")
-    return Table(
-        title,
-        (kind, "components", criterion, "above the best", *LAST_COLUMNS),
-        [
-            (
-                row.covariance_type,
-                row.n_components,
-                row.value,
-                row.value - ranking[0].value,
-                row.log_likelihood,
-                row.n_parameters,
-                row.passes,
-                row.converged,
-            )
-            for row in ranking
-        ],
-        notes,
-        n_index=2,
-        formats={
-            criterion: f"{{:.{decimals}f}}".format,
-            "above the best": f"{{:.{decimals}f}}".format,
-            "log-likelihood": "{:.5f}".format,
-        },
-    ).head(SHOWN, "fit")
-
-
 def _candidates(
     covariance_types: Any, family: Any, given: tuple[Any, ...], seed: int, parameters: dict[str, Any]
-) -> Sequence[Candidates[Any]]:
+) -> Sequence[Candidates]:
     """Return the kinds of mixtures to compare, with their data."""
     X, y, sample_weight = given
     if y is None and isinstance(family, str) and family == "gaussian":
@@ -395,18 +338,6 @@ def _candidates(
     if y is None:
         return family_candidates(families, X, sample_weight, parameters)
     return [regression_candidates(family, X, y, sample_weight, parameters)]
-
-
-def _name_of(criterion: Criterion) -> str:
-    """Return the name of a criterion.
-
-    >>> _name_of("bic"), _name_of(max), _name_of(lambda *given: 0.0)
-    ('BIC', 'max', 'criterion')
-    """
-    if isinstance(criterion, str):
-        return criterion.upper()
-    name = getattr(criterion, "__name__", "<lambda>")
-    return "criterion" if name == "<lambda>" else str(name)
 
 
 def _teller(verbose: Any) -> Callable[[str], None]:
@@ -465,9 +396,11 @@ def _threads(n_jobs: int | None) -> int:
 
 
 def _check_parameters(parameters: dict[str, Any], kind: Any) -> None:
+    if "covariance_type" in parameters:
+        raise TypeError("select cannot take covariance_type: give covariance_types instead.")
     for name in parameters:
-        if name in NOT_YOURS:
-            raise TypeError(f"select cannot take {name}: {NOT_YOURS[name]}.")
+        if name in FOR_ONE_FIT:
+            raise TypeError(f"select cannot take {name}, which is for one fit.")
         if name not in kind().get_params():
             raise TypeError(f"select has no parameter {name!r}; parameters of {kind.__name__} are allowed.")
     start = parameters.get("init_params", "kmeans")

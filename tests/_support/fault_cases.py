@@ -178,7 +178,7 @@ CASES["float32 fiem"] = of_run(
 )  # fmt: skip
 CASES["reference sem-vr"] = of_run(UNIT, rows, BATCHES["sem-vr"], 200, 7, kernels="reference")
 for _name in helpers.NAMES:
-    CASES[f"fit {_name}"] = of_fit(method=_name, batch_size="auto" if _name == "em" else 100)
+    CASES[f"fit {_name}"] = of_fit(method=helpers.make_method(_name, batch_size=100))
 for _name in ("auto", "em", "sem", "sem-vr", "fiem"):
     CASES[f"PLSA {_name}"] = of_topics(method=_name)
 for _name in ("em", "sem-vr", "fiem"):

@@ -87,7 +87,9 @@ CASES: dict[str, Callable[..., bytes]] = {
     "run topics fiem": run_case("fiem", "topics"),
     "fit em": fit_case("GaussianMixture", ROWS, MIXTURE, method="em"),
     "fit fiem": fit_case("GaussianMixture", ROWS, MIXTURE, method="fiem", n_init=2, init_params="random"),
-    "fit sem-vr": fit_case("GaussianMixture", ROWS, MIXTURE, method="sem-vr", batch_size=5),
+    "fit sem-vr": fit_case(
+        "GaussianMixture", ROWS, MIXTURE, method=helpers.make_method("sem-vr", batch_size=5)
+    ),
     "PLSA auto": fit_case("PLSA", MANY, TOPICS, n_init=1),
     "PLSA sem-vr": fit_case("PLSA", COUNTS, TOPICS, method="sem-vr", max_iter=80),
     "PLSA fiem": fit_case("PLSA", COUNTS, TOPICS, method="fiem"),

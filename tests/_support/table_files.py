@@ -2,11 +2,13 @@
 
 import tracemalloc
 
+import numpy as np
 import pytest
 
 
-def csv_file(tmp_path, content, name="table.csv"):
-    file = tmp_path / name
+def write_file(folder, content, name="table.csv"):
+    """Write bytes or text, and return the file."""
+    file = folder / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return file
 
@@ -38,3 +40,19 @@ def traced_peak(call):
         return tracemalloc.get_traced_memory()[1], found
     finally:
         tracemalloc.stop()
+
+
+def npy_file(folder, values, name="table.npy"):
+    """Write an array, and return the file."""
+    np.save(folder / name, values)
+    return folder / name
+
+
+def parquet_file(folder, columns, name="table.parquet", **options):
+    """Write columns, or a table of Arrow, and return the file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table(columns) if isinstance(columns, dict) else columns
+    parquet.write_table(table, folder / name, **options)
+    return folder / name

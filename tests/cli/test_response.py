@@ -51,7 +51,7 @@ def test_a_model_through_all_commands(prices, tmp_path, invoke, response):
     assert code == 0
     found = np.loadtxt(tmp_path / "labels.csv", delimiter=",", skiprows=1)
     assert np.allclose(found[:, 0], expected.predict(X))
-    assert np.array_equal(found[:, 1], expected.labels(X, y))
+    assert np.array_equal(found[:, 1], expected.predict_class(X, y))
     assert np.allclose(found[:, 2], expected.log_likelihoods(X, y))
     assert np.allclose(found[:, 3:], expected.responsibilities(X, y))
     code, output = invoke("fit", "--update", out, file)

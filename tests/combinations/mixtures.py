@@ -33,6 +33,18 @@ from swiftem import methods, models, schedules
 
 Case = dict[str, Any]
 
+OBJECTS: dict[str, methods.Method] = {
+    "OnlineEM": methods.OnlineEM(step_size=0.5, batch_size=9),
+    "OnlineEM, schedule": methods.OnlineEM(step_size=schedules.power(1.0, 0.6, 5.0)),
+    "IncrementalEM": methods.IncrementalEM(batch_size=7),
+    "VarianceReducedEM": methods.VarianceReducedEM(step_size=0.3),
+    "FastIncrementalEM": methods.FastIncrementalEM(step_size=0.05, batch_size=5),
+    "Averaged": methods.Averaged(methods.OnlineEM(batch_size=7)),
+    "Squarem": methods.Accelerated(methods.EM(), methods.Squarem()),
+    "Anderson": methods.Accelerated(methods.EM(), "anderson"),
+}
+"""Methods as objects; fields that they leave out are chosen for the data."""
+
 SHARED: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, 6],
     "tol": [1e-3, 1e-6, 0.0],
@@ -45,12 +57,7 @@ SHARED: dict[str, list[Any]] = {
     "random_state": [0, "RandomState"],
     "warm_start": [False, True],
     "verbose": [0, 1],
-    "verbose_interval": [10, 1],
-    "method": ["auto", "auto", *methods.METHODS, "OnlineEM", "FastIncrementalEM", "Squarem"],
-    "batch_size": ["auto", "auto", "auto", 7],
-    "step_size": ["auto", "auto", "auto", 0.3, "schedule"],
-    "acceleration": [None, None, None, "squarem", "anderson"],
-    "concentration": [None, 1.0, 3.0],
+    "method": ["auto", "auto", *methods.METHODS, *OBJECTS],
     "missing": ["error", "ignore"],
     "memory_limit": [None, "500MB"],
     "scratch": [None, "folder"],
@@ -65,9 +72,8 @@ GAUSSIAN = SHARED | {
     "reg_covar": [1e-6, 0.0, 1e-2],
     "means_init": [None, None, "given"],
     "precisions_init": [None, None, "given"],
-    "moves": ["auto", 0, 2],
-    "dither": [None, None, "auto"],
-    "prior": [None, None, "given"],
+    "verbose_interval": [10, 1],
+    "prior": [None, None, "given", "on weights", "on all"],
 }
 FAMILY = SHARED | {
     "family": [
@@ -76,15 +82,14 @@ FAMILY = SHARED | {
         "von-mises-fisher", "blocks", "auto",
     ],
     "smoothing": [1e-3, 0.0, 2.0],
+    "concentration": [None, 1.0, 3.0],
     "params_init": [None, None, None, "given"],
 }  # fmt: skip
 REGRESSION = {name: SHARED[name] for name in (
-    "n_components", "n_init", "random_state", "warm_start", "verbose", "verbose_interval", "batch_size",
-    "step_size", "acceleration", "checkpoint",
+    "n_components", "n_init", "random_state", "warm_start", "verbose", "method", "checkpoint",
 )} | {
     "tol": [1e-6, 1e-3],
     "max_iter": [200, 20, 1],
-    "method": ["auto", "auto", *methods.METHODS],
     "family": ["gaussian", "gaussian", "poisson"],
     "fit_intercept": [True, False],
     "smoothing": [1e-3, 0.0, 2.0],
@@ -93,7 +98,7 @@ REGRESSION = {name: SHARED[name] for name in (
     ),
 }  # fmt: skip
 
-SELECT = {name: SHARED[name] for name in ("n_init", "method", "batch_size", "step_size", "acceleration")} | {
+SELECT = {name: SHARED[name] for name in ("n_init", "method")} | {
     "n_components": [2, [1, 2], range(1, 4)],
     "covariance_types": ["diag", ["full", "spherical"]],
     "criterion": ["bic", "aic", "icl", "callable"],
@@ -141,8 +146,8 @@ ASKED = tuple(installed(ASKED))
 """Kinds of rows for the calls after the fit, besides the kind of the fit."""
 
 
-WHOLE = ("int8", "int64", "uint16", "bool", "pandas Int64")
-"""Kinds of whole numbers."""
+FRAMES = ("pandas", "polars", "arrow")
+"""Kinds whose columns have types."""
 
 
 def data_factors(rows: list[int], kinds: list[str]) -> dict[str, list[Any]]:
@@ -180,19 +185,11 @@ def is_possible(case: Case) -> bool:
         return False
     if case["estimator"] == "select" and (case["how"] != "fit" or case["asked"] != "same"):
         return False
-    method = case["method"]
-    if case["acceleration"] and method not in ("auto", "em"):
-        return False
-    has_step = method in methods.METHODS and methods.has_field(method, "step_size")
-    if case["step_size"] != "auto" and not has_step:
-        return False
-    if case["batch_size"] != "auto" and not (has_step or method == "iem"):
-        return False
     if case["estimator"] == "regression" and asked.stored and case["asked"] != "same":
         return False  # regressions have rows in memory: that others are refused, fits show
     if case["estimator"] == "regression" and case["family"] == "poisson":
-        return method in ("auto", "em") and not case["acceleration"] and case["how"] == "fit"
-    if case.get("dither") and case["how"] != "fit":
+        return case["method"] in ("auto", "em") and case["how"] == "fit"
+    if case.get("family") == "auto" and not case["kind"].startswith(FRAMES):
         return False
     if case.get("params_init") and case["family"] not in GIVEN:
         return False
@@ -266,11 +263,10 @@ def parameters(case: Case, rows: np.ndarray, folder: Path, *, plain: bool) -> di
             "full": [np.eye(d)] * M, "tied": np.eye(d), "diag": np.ones((M, d)), "spherical": np.ones(M),
         }[case["covariance_type"]],
         ("prior", "given"): lambda: models.NormalInverseWishart(d + 2.0, 1.0),
+        ("prior", "on weights"): lambda: models.NormalInverseWishart(concentration=3.0),
+        ("prior", "on all"): lambda: models.NormalInverseWishart(d + 2.0, 1.0, concentration=3.0),
         ("random_state", "RandomState"): lambda: np.random.RandomState(7),
-        ("method", "OnlineEM"): lambda: methods.OnlineEM(step_size=0.5, batch_size=9),
-        ("method", "FastIncrementalEM"): lambda: methods.FastIncrementalEM(step_size=0.05, batch_size=5),
-        ("method", "Squarem"): lambda: methods.Accelerated(methods.EM(), methods.Squarem()),
-        ("step_size", "schedule"): lambda: schedules.power(1.0, 0.6, 5.0),
+        **{("method", name): lambda method=method: method for name, method in OBJECTS.items()},
         ("family", "blocks"): lambda: blocks(case),
         ("params_init", "given"): lambda: params_init(case, filled),
         ("checkpoint", "folder"): lambda: folder / "checkpoint",
@@ -315,8 +311,8 @@ class Trial:
         self.case, self.folder, self.plain = case, folder, plain
         self.rows, self.weight, self.label = make_rows(case)
         folder.mkdir(exist_ok=True)
-        # The types of columns choose the family "auto": whole numbers in an array are not floats.
-        like = case["kind"] if case.get("family") == "auto" and case["kind"] in WHOLE else "array"
+        # The types of columns choose the family "auto".
+        like = case["kind"] if case.get("family") == "auto" else "array"
         self.kind = KINDS[like if plain else case["kind"]]
         asked = case["kind"] if case["asked"] == "same" else case["asked"]
         self.asked_kind = KINDS["array" if plain else asked]
@@ -412,9 +408,7 @@ class Trial:
         return type(self.model)(**{name: value for name, value in given.items() if name not in AROUND})
 
     def warm(self) -> Any:
-        return self.copy().set_params(
-            warm_start=True, max_iter=3, method="em", batch_size="auto", step_size="auto"
-        )
+        return self.copy().set_params(warm_start=True, max_iter=3, method="em")
 
     def saved(self) -> Any:
         path = self.folder / "saved.model"
@@ -436,6 +430,7 @@ class SelectTrial(Trial):
             case["family"], case["family"]
         )
         self.given_ = {name: case[name] for name in SELECT} | {"family": family}
+        self.given_["method"] = OBJECTS.get(case["method"], case["method"])
         if case["family"] != "gaussian":
             del self.given_["covariance_types"]
         self.around = {"memory_limit": self.given_.pop("memory_limit")}
@@ -513,7 +508,7 @@ class RegressionTrial(Trial):
         return {
             **{
                 name: lambda name=name: getattr(model, name)(*pair())
-                for name in ("responsibilities", "labels", "log_likelihoods", "impute")
+                for name in ("predict_proba", "predict_class", "log_likelihoods", "impute")
             },
             **{
                 name: lambda name=name: getattr(model, name)(*pair(), **weight())

@@ -342,7 +342,7 @@ def use(case: Any, folder: Path, data: Data, out: Path, expected: Any, given: An
     if not case["out"]:
         result = folder / "result.csv"
         result.write_text(stdout)
-    labels = expected.labels(*given) if is_regression(case) else expected.predict(*given)
+    labels = expected.predict_class(*given) if is_regression(case) else expected.predict(*given)
     table = read_table(result, allow_missing=True)
     place = bool(rows) + is_regression(case)
     np.testing.assert_array_equal(table.values[:, place], labels)

@@ -35,7 +35,7 @@ from surroundings import AROUND, fit_within
 
 import swiftem
 from swiftem.data import CsrDocuments, open_documents
-from swiftem.methods import METHODS, has_field
+from swiftem.methods import METHODS
 
 Case = dict[str, Any]
 WORDS = 30
@@ -291,21 +291,31 @@ KINDS: dict[str, Kind] = {
 }
 KINDS = {name: KINDS[name] for name in installed(KINDS)}
 
+
+def schedule(k: int) -> float:
+    return 1.0 / (k + 2.0) ** 0.6
+
+
+MADE = {
+    f"{name}, {said}": METHODS[name](**given)
+    for name in ("sem", "sem-vr", "fiem")
+    for said, given in {
+        "b=7": {"batch_size": 7},
+        "b=10^6": {"batch_size": 10**6},
+        "step 0.3": {"step_size": 0.3},
+        "schedule": {"step_size": schedule},
+    }.items()
+}
+"""Methods with fields, by what is said of them."""
 OPTIONS: dict[str, list[Any]] = {
     "n_components": [3, 1, 9],
     "alpha": installed([0.1, 0.0, "array", "learn", "tensor"]),
     "beta": ["auto", 0.0, 0.5, "words", "seeds"],
     "background": ["auto", True, False],
     "decorrelation": ["auto", 0.0, 5.0],
-    "method": ["auto", *METHODS],
+    "method": ["auto", *METHODS, *MADE],
     "init": ["auto", "random", "k-means", "given"],
     "n_init": ["auto", 1, 3],
-    "leave_one_out": ["auto", True, False],
-    "precision": ["auto", "float64", "float32"],
-    "sampling": ["auto", "documents", "tokens"],
-    "batch_size": ["auto", 7, 10**6],
-    "step_size": ["auto", 0.3, "schedule"],
-    "acceleration": [None, "squarem", "anderson"],
     "max_iter": [12, 1, 40],
     "tol": [1e-4, 0.0, 1e-7],
     "memory_limit": [None, "400MB"],
@@ -328,36 +338,19 @@ DATA: dict[str, list[Any]] = {
 
 def compatible(case: Case) -> bool:
     """Return whether the documentation promises that the options can be given together, for this input."""
-    name, place = case["method"], KINDS[case["kind"]].place
-    is_em = name in ("auto", "em")
-    plain_em = is_em and case["acceleration"] is None
-    tokens = not is_em and (case["sampling"] == "tokens" or name not in ("sem", "sem-vr"))
-    if is_em and (case["sampling"] != "auto" or case["batch_size"] != "auto" or case["step_size"] != "auto"):
-        return False
-    if not is_em and case["acceleration"] is not None:
-        return False
-    for option in ("batch_size", "step_size"):
-        if case[option] != "auto" and not (name in METHODS and has_field(name, option)):
-            return False
-    if case["sampling"] == "documents" and name not in ("sem", "sem-vr"):
-        return False
-    if not plain_em and (
-        case["background"] is True or case["decorrelation"] == 5.0 or case["alpha"] == "learn"
-    ):
-        return False
-    if case["leave_one_out"] is True and not plain_em:
+    name, place = case["method"].partition(",")[0], KINDS[case["kind"]].place
+    is_em, tokens = name in ("auto", "em"), name not in ("auto", "em", "sem", "sem-vr")
+    if not is_em and (case["background"] is True or case["decorrelation"] == 5.0 or case["alpha"] == "learn"):
         return False
     if tokens and (
         case["alpha"] in ("array", "tensor") or case["beta"] in ("words", "seeds") or place != "memory"
         or case["device"] == "cuda"
     ):  # fmt: skip
         return False
-    if place == "file" and (case["acceleration"] is not None or case["device"] == "cuda"):
+    if place == "file" and case["device"] == "cuda":
         return False
-    return place != "dask" or (
-        name in ("auto", "em", "sem") and case["alpha"] != "learn" and case["acceleration"] is None
-        and case["precision"] != "float32" and case["device"] != "cuda"
-    )  # fmt: skip
+    is_for_units = name in ("auto", "em", "sem") and case["alpha"] != "learn" and case["device"] != "cuda"
+    return place != "dask" or is_for_units
 
 
 def make_counts(case: Case, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -385,10 +378,6 @@ def make_weight(case: Case, n: int, rng: np.random.Generator) -> np.ndarray | No
     return made[case["weight"]]
 
 
-def schedule(k: int) -> float:
-    return 1.0 / (k + 2.0) ** 0.6
-
-
 def options_of(case: Case, folder: Path) -> dict[str, Any]:
     """Return the arguments of PLSA, made new for each fit."""
     rng, K = np.random.default_rng(5), case["n_components"]
@@ -403,8 +392,7 @@ def options_of(case: Case, folder: Path) -> dict[str, Any]:
         given["beta"] = rng.random((K, WORDS) if case["beta"] == "seeds" else WORDS)
     if case["init"] == "given":
         given["init"] = rng.random((K, WORDS))
-    if case["step_size"] == "schedule":
-        given["step_size"] = schedule
+    given["method"] = MADE.get(case["method"], case["method"])
     if case["random_state"] == "RandomState":
         given["random_state"] = np.random.RandomState(0)
     if case["scratch"]:
@@ -418,7 +406,7 @@ def options_of(case: Case, folder: Path) -> dict[str, Any]:
 @contextmanager
 def torch_cpu_for_cuda() -> Iterator[None]:
     """Let device="cuda" be PyTorch's CPU: data of a device, on a machine without one."""
-    from swiftem.topics import input as module
+    from swiftem.topics import read as module
 
     real = module.kernels_of
 
@@ -432,9 +420,9 @@ def torch_cpu_for_cuda() -> Iterator[None]:
 @contextmanager
 def always_compiled(wanted: bool) -> Iterator[None]:
     """Let corpora of any size be fitted by compiled code."""
-    from swiftem.topics import plan
+    from swiftem.topics import read as module
 
-    with mock.patch.object(plan, "FEW_ENTRIES", -1 if wanted else plan.FEW_ENTRIES):
+    with mock.patch.object(module, "FEW_ENTRIES", -1 if wanted else module.FEW_ENTRIES):
         yield
 
 
@@ -584,7 +572,7 @@ def _findings(
     options = options_of(case, folder)
     for name in ("checkpoint", "checkpoint_every"):
         options.pop(name, None)
-    single = case["precision"] != "float64"
+    single = case["tol"] >= 1e-6
     if kind.place == "memory":
         other = attempt(lambda: fit_within(swiftem.PLSA, plain, sample_weight=weight, **options))
         if other.value is None:

@@ -18,7 +18,6 @@ from swiftem.data import (
     open_units,
 )
 from swiftem.data.tensor import TensorSource
-from swiftem.mixture.starts.noise import NoisySource
 from swiftem.testing import check_source
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
@@ -37,7 +36,6 @@ def test_contract(kind, tmp_path):
     assert source.row_bytes == 24
     assert not source.is_weighted
     assert source.names == (("c0", "c1", "c2") if "csv" in kind or "parquet" in kind else ())
-    check_source(NoisySource(source, np.array([1.0, 0.0, 0.0])))
 
 
 @pytest.mark.parametrize("kind", KINDS)

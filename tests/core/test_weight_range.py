@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from mixture_data import KINDS, METHODS, blobs
-from table_files import csv_file, sentence_of
+from table_files import sentence_of, write_file
 from typer.testing import CliRunner
 
 import swiftem
@@ -32,7 +32,7 @@ def npy(folder, weight):
 
 def csv(folder, weight):
     lines = [f"{a},{b},{w!r}" for (a, b), w in zip(X.tolist(), weight.tolist(), strict=True)]
-    return csv_file(folder, "a,b,w\n" + "\n".join(lines) + "\n")
+    return write_file(folder, "a,b,w\n" + "\n".join(lines) + "\n")
 
 
 def parquet(folder, weight):

@@ -104,8 +104,8 @@ def test_the_thresholds_of_the_rule_are_the_rule():
         sizes = {"n_components": int(components), "size": size}
         assert size / int(components) == pytest.approx(float(p), abs=0.05)
         first = int(n.replace(",", ""))
-        assert make_plan("auto", "auto", "auto", n=first, **sizes).name == "sem-vr"
-        assert make_plan("auto", "auto", "auto", n=first - 1, **sizes).name == "em"
+        assert make_plan("auto", n=first, **sizes).name == "sem-vr"
+        assert make_plan("auto", n=first - 1, **sizes).name == "em"
 
 
 @pytest.mark.slow

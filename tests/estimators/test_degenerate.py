@@ -9,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.estimators import DegenerateComponentWarning, SpuriousComponentWarning
+from swiftem.methods import METHODS as KINDS_OF_METHODS
+from swiftem.methods import OnlineEM, make_method
 from swiftem.mixture.starts.components import GaussianStarts
 from swiftem.models import NormalInverseWishart
 
@@ -83,7 +85,7 @@ def test_one_column(method, kind):
 @pytest.mark.parametrize("method", STOCHASTIC)
 @pytest.mark.parametrize("batch_size", [1, 199, 200, 1000])
 def test_odd_batches(method, batch_size):
-    fit(X, 3, method=method, batch_size=batch_size, max_iter=6)
+    fit(X, 3, method=KINDS_OF_METHODS[method](batch_size=batch_size), max_iter=6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -162,8 +164,8 @@ def test_an_empty_label_is_said():
 def test_steps_that_leave_the_domain_are_rejected_and_counted(method):
     """A long step on small batches: what noise makes of the statistics need not be positive definite."""
     data, _ = blobs(400, 4, 4, apart=1.0, seed=0)
-    step = {} if method == "iem" else {"step_size": 1.0}  # iem has none
-    mixture, _ = fit(data, 4, method=method, batch_size=8, max_iter=8, init_params="random", **step)
+    by = make_method(method, batch_size=8, step_size=1.0)
+    mixture, _ = fit(data, 4, method=by, max_iter=8, init_params="random")
     if method in ("sem-vr", "fiem"):
         assert mixture.history_.rejected[-1] > 0
     assert (np.diff(mixture.history_.rejected) >= 0).all()
@@ -201,7 +203,7 @@ def test_a_prior_holds_components_where_maximum_likelihood_collapses(kind):
 def test_a_concentration_holds_weights(method):
     data, _ = blobs(100, 2, 1, seed=0)
     held, _ = fit(
-        data, 4, concentration=20.0, prior=NormalInverseWishart(4.0, 1.0), method=method, max_iter=40
+        data, 4, prior=NormalInverseWishart(4.0, 1.0, concentration=20.0), method=method, max_iter=40
     )
     assert held.weights_.min() > 0.1
 
@@ -228,9 +230,8 @@ def test_equal_rows_far_from_the_centre_have_symmetric_covariances(method):
 @pytest.mark.parametrize("method", ["sem-vr", "fiem"])
 def test_a_method_goes_on_after_a_repair_and_counts_on(method):
     """A component that died is set anew by em; then the method has a second run."""
-    mixture, said = fit(
-        X, 2, method=method, step_size=1.0, batch_size=8, tol=1e-6, max_iter=40, reg_covar=0.0, **FAR_START
-    )
+    by = KINDS_OF_METHODS[method](step_size=1.0, batch_size=8)
+    mixture, said = fit(X, 2, method=by, tol=1e-6, max_iter=40, reg_covar=0.0, **FAR_START)
     steps = len(X) // 8
     methods, rejected = mixture.history_.method.tolist(), mixture.history_.rejected
     assert said
@@ -245,7 +246,7 @@ def test_em_takes_over_where_every_step_is_rejected():
     """Of three rows in four columns no covariance can be made."""
     data, _ = blobs(400, 4, 4, apart=1.0, seed=0)
     parameters = dict(n_components=4, reg_covar=0.0)
-    mixture, _ = fit(data, method="sem", step_size=1.0, batch_size=3, **parameters)
+    mixture, _ = fit(data, method=OnlineEM(step_size=1.0, batch_size=3), **parameters)
     methods = mixture.history_.method.tolist()
     assert methods == ["sem"] + ["em"] * (len(methods) - 1)
     assert mixture.history_.rejected.tolist() == [134] * len(methods)
@@ -274,7 +275,7 @@ def test_the_last_pass_leaves_parameters_that_are_a_fit():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_component_without_rows_stays_where_the_prior_holds_it(method):
-    prior = NormalInverseWishart(5.0, 2.0, mean_precision=3.0, mean=[300.0, -300.0])
-    mixture, said = fit(X, 2, method=method, concentration=2.0, prior=prior, max_iter=3, **FAR_START)
+    prior = NormalInverseWishart(5.0, 2.0, mean_precision=3.0, mean=[300.0, -300.0], concentration=2.0)
+    mixture, said = fit(X, 2, method=method, prior=prior, max_iter=3, **FAR_START)
     assert not said
     np.testing.assert_allclose(mixture.means_[1], [300.0, -300.0], atol=0.1)

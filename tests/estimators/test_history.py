@@ -75,9 +75,7 @@ def test_columns(method):
 
 def test_the_steps_of_a_schedule():
     mixture = fit(
-        method="sem",
-        step_size=swiftem.schedules.inverse(2, 5),
-        batch_size=100,
+        method=swiftem.methods.OnlineEM(step_size=swiftem.schedules.inverse(2, 5), batch_size=100),
         max_iter=3,
         tol=0.0,
         init_params="kmeans",
@@ -123,7 +121,7 @@ def test_the_bound_of_all_rows(method, monkeypatch):
     "prior",
     [
         {},
-        {"concentration": 3.0},
+        {"prior": NormalInverseWishart(concentration=3.0)},
         {"prior": NormalInverseWishart(5.0, 2.0, mean_precision=1.0, mean=(0.0, 0.0))},
     ],
     ids=["none", "concentration", "NIW"],

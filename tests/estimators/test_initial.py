@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.mixture.gaussian_queries import covariances_of
+from swiftem.mixture.gaussian_parameters import covariances_of
 from swiftem.mixture.starts import initial
 from swiftem.mixture.starts.initial import make_start
 from swiftem.mixture.starts.start import StartSettings

@@ -12,6 +12,7 @@ from surroundings import fit_within
 import swiftem
 from swiftem import families
 from swiftem.data import ArraySource, open_source
+from swiftem.models import NormalInverseWishart
 
 N = 1200
 RNG = np.random.default_rng(0)
@@ -32,7 +33,7 @@ SETTINGS = {"random_state": 0, "tol": 1e-7, "max_iter": 400}
 
 
 def mixture(**options):
-    return swiftem.Mixture(2, **{"family": "poisson", **SETTINGS, **options})
+    return swiftem.Mixture(2, **{"family": "poisson", "missing": "ignore", **SETTINGS, **options})
 
 
 def gaussians(**options):
@@ -256,7 +257,7 @@ def test_checkpoints_and_selection(tmp_path):
     np.testing.assert_array_equal(found.means_, expected.means_)
     again = fit_within(gaussians, NORMAL, method="sem-vr", checkpoint=tmp_path / "run", resume=True)
     np.testing.assert_array_equal(again.means_, expected.means_)
-    chosen = swiftem.select(HOLES, range(1, 4), family="poisson", random_state=0)
+    chosen = swiftem.select(HOLES, range(1, 4), family="poisson", missing="ignore", random_state=0)
     assert chosen.best.n_components == 2
     chosen = swiftem.select(NORMAL, range(1, 4), missing="ignore", random_state=0)
     assert chosen.best.n_components == 2
@@ -332,8 +333,8 @@ def test_the_tag_says_what_is_taken():
     def allowed(estimator):
         return estimator.__sklearn_tags__().input_tags.allow_nan
 
-    assert allowed(swiftem.Mixture())
-    assert not allowed(swiftem.Mixture(missing="error"))
+    assert allowed(swiftem.Mixture(missing="ignore"))
+    assert not allowed(swiftem.Mixture())
     assert allowed(gaussians())
     assert not allowed(swiftem.GaussianMixture())
 
@@ -377,7 +378,8 @@ def test_a_family_of_ones_own():
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_a_prior_on_weights_beside_missing_cells(kind):
     """Also on complete rows, which are fitted as without the choice."""
-    parameters = {"covariance_type": kind, "concentration": 2.0, **SETTINGS}
+    prior = NormalInverseWishart(concentration=2.0)
+    parameters = {"covariance_type": kind, "prior": prior, **SETTINGS}
     mixture = swiftem.GaussianMixture(2, missing="ignore", **parameters).fit(NUMBERS)
     plain = swiftem.GaussianMixture(2, **parameters).fit(NUMBERS)
     np.testing.assert_allclose(mixture.weights_, plain.weights_, rtol=1e-12)
@@ -388,6 +390,8 @@ def test_a_prior_on_weights_beside_missing_cells(kind):
 
 @pytest.mark.parametrize("rows", [NORMAL, NUMBERS])
 def test_rows_after_a_start_that_was_partly_given(rows):
-    mixture = swiftem.Mixture(2, family="gaussian", max_iter=0, weights_init=[0.5, 0.5], random_state=0)
+    mixture = swiftem.Mixture(
+        2, family="gaussian", missing="ignore", max_iter=0, weights_init=[0.5, 0.5], random_state=0
+    )
     mixture.fit(NORMAL).partial_fit(rows)
     assert abs(mixture.weights_.min() - 0.4) < 0.05

@@ -1,19 +1,18 @@
 """The rule behind "auto"."""
 
-from functools import partial
-
 import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.methods import EM, OnlineEM, SpiderEM, VarianceReducedEM, has_field
+from swiftem import methods
+from swiftem.methods import EM, OnlineEM, SpiderEM, VarianceReducedEM
 from swiftem.mixture.plan import METHOD_NAMES, iterations_in, kernels_for, make_plan
 from swiftem.models import GaussianMixtureModel
 
 
-def plan(name="auto", n=1000, d=2, n_components=3, covariance="full", batch_size="auto", step_size="auto"):
+def plan(method="auto", n=1000, d=2, n_components=3, covariance="full"):
     size = GaussianMixtureModel(n_components, covariance=covariance).size(d)
-    return make_plan(name, batch_size, step_size, n=n, n_components=n_components, size=size)
+    return make_plan(method, n=n, n_components=n_components, size=size)
 
 
 def test_auto_is_em_for_few_rows_and_sem_vr_for_many():
@@ -37,38 +36,28 @@ def test_names_and_batches(name, n):
 
 
 @pytest.mark.parametrize("name", METHOD_NAMES[2:])
-def test_what_the_user_says_counts(name):
-    step = {"step_size": 0.05} if has_field(name, "step_size") else {}
-    found = plan(name, n=10**5, batch_size=77, **step).method
+def test_what_the_user_says_counts_and_the_rest_is_chosen(name):
+    kind = methods.METHODS[name]
+    found = plan(kind(batch_size=77), n=10**5).method
+    chosen = plan(name, n=10**5).method
     assert found.batch_size == 77
+    assert found.memory_dtype == chosen.memory_dtype
     if name != "iem":
-        assert found.step_size == 0.05
-    schedule = swiftem.schedules.inverse(3, 10)
-    if name != "iem":
-        assert plan(name, step_size=schedule).method.step_size is schedule
-    assert plan(name, n=50, batch_size=77).method.batch_size == 50
+        schedule = swiftem.schedules.inverse(3, 10)
+        given = plan(kind(step_size=schedule), n=10**5).method
+        assert (given.step_size, given.batch_size) == (schedule, chosen.batch_size)
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"method": "em", "batch_size": 64}, r"^batch_size must be 'auto' for method='em', got 64:"),
-        ({"method": "em", "step_size": 0.1}, r"^step_size must be 'auto' for method='em', got 0\.1:"),
-        ({"method": "iem", "step_size": 0.1}, r"^step_size must be 'auto' for method='iem', got 0\.1:"),
-        ({"batch_size": 64}, r"^batch_size must be 'auto' for method='auto', which is em here, got 64:"),
-        (
-            {"acceleration": "squarem", "step_size": 0.1},
-            r"^step_size must be 'auto' for method='auto', which",
-        ),
-    ],
-)
-@pytest.mark.parametrize("kind", [swiftem.GaussianMixture, partial(swiftem.Mixture, family="gaussian")])
-def test_sizes_that_the_method_does_not_have_are_refused(given, sentence, kind):
-    with pytest.raises(ValueError, match=sentence):
-        kind(2, **given).fit(blobs(100, 2, 2)[0])
-    regressions = swiftem.RegressionMixture(2, family="poisson", batch_size=64)
-    with pytest.raises(ValueError, match=r"^batch_size must be 'auto' for family='poisson'"):
-        regressions.fit([[0.0], [1.0], [2.0]], [1, 2, 3])
+def test_the_step_goes_with_the_batch():
+    steps = [plan(VarianceReducedEM(batch_size=b), n=10**5).method.step_size for b in (7, 70, 10_000)]
+    assert steps == [7 / 720, 70 / 720, 0.3]
+
+
+def test_a_wrapped_method_is_resolved():
+    found = plan(methods.Averaged(OnlineEM(batch_size=9)), n=10**5).method
+    assert (found.batch_size, found.method.step_size) == (9, 9 / 720)
+    quick = plan(methods.Accelerated(EM(), "anderson"))
+    assert (quick.name, quick.method, quick.acceleration) == ("em", None, methods.Anderson())
 
 
 def test_memories_are_float32_and_renewed_in_shuffled_passes():
@@ -84,12 +73,12 @@ def test_a_pass_of_sem_before_where_there_are_many_rows():
     assert plan("sem", n=10**6).start is None
 
 
-def test_a_method_as_an_object_is_taken_as_it_is():
+def test_a_method_that_leaves_nothing_out_is_taken_as_it_is():
     spider = SpiderEM(step_size=0.1, batch_size=5)
-    assert plan(spider).method is spider
+    found = plan(spider, n=10**6)
+    assert (found.method, found.start) == (spider, None)
+    assert isinstance(plan(SpiderEM(step_size=0.1), n=10**6).start, OnlineEM)
     assert plan(EM()).method is None
-    with pytest.raises(ValueError, match="step_size must be left out if method is an object"):
-        plan(spider, step_size=0.2)
 
 
 @pytest.mark.parametrize(("n", "name"), [(43_690, "em"), (43_691, "sem-vr")], ids=["at", "above"])
@@ -102,8 +91,8 @@ def test_the_boundary_of_auto(n, name):
 def test_the_boundary_of_auto_for_many_components():
     """4 · 40 · M · p rows, where these are more than 2^18 / (M · p)."""
     sizes = {"n_components": 100, "size": 600}
-    assert make_plan("auto", "auto", "auto", n=4 * 40 * 600 - 1, **sizes).name == "em"
-    assert make_plan("auto", "auto", "auto", n=4 * 40 * 600, **sizes).name == "sem-vr"
+    assert make_plan("auto", n=4 * 40 * 600 - 1, **sizes).name == "em"
+    assert make_plan("auto", n=4 * 40 * 600, **sizes).name == "sem-vr"
 
 
 def test_kernels_depend_on_sizes_alone():

@@ -8,10 +8,9 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.mixture.starts.noise import NoisySource, with_noise
+from swiftem.mixture.starts.noise import with_noise
 from swiftem.mixture.starts.sample import units
 from swiftem.mixture.starts.spurious import SpuriousComponentWarning
-from swiftem.testing import check_source
 
 
 def counts(n=3000, seed=0):
@@ -24,7 +23,7 @@ def counts(n=3000, seed=0):
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_the_warning_names_component_column_and_cure(kind):
     X = counts()
-    with pytest.warns(SpuriousComponentWarning, match=r"\(column 1\).*dither=\"auto\".*multiples of 1,"):
+    with pytest.warns(SpuriousComponentWarning, match=r"\(column 1\).*uniform noise.*multiples of 1,"):
         mixture = swiftem.GaussianMixture(4, covariance_type=kind, random_state=0).fit(X)
     with pytest.warns(SpuriousComponentWarning) as found:
         mixture.fit(pd.DataFrame(X, columns=["a", "visits", "b"]))
@@ -51,16 +50,6 @@ def test_rows_in_a_plane_are_named_as_such():
     assert "sit on few distinct values or whose rows lie in a plane" in said
     assert "(column 'd')" in said
     assert "is constant)" in said
-
-
-@pytest.mark.parametrize("kind", ["full", "diag"])
-def test_dither_is_a_cure(kind):
-    X = counts()
-    mixture = swiftem.GaussianMixture(4, covariance_type=kind, random_state=0, dither="auto").fit(X)
-    again = swiftem.GaussianMixture(4, covariance_type=kind, random_state=0, dither="auto").fit(X)
-    np.testing.assert_array_equal(mixture.means_, again.means_)
-    variances = mixture.full_covariances()[:, 1, 1]
-    assert (variances > 1e-4).all()  # that of the noise alone is 1/12, and components may share it
 
 
 def test_a_prior_is_a_cure():
@@ -120,41 +109,3 @@ def test_the_noise_is_uniform_and_that_of_a_row():
     assert abs(np.corrcoef(noisy[:, 0], noisy[:, 2])[0, 1]) < 0.03
     some = np.array([7, 3, 19_999])
     np.testing.assert_array_equal(with_noise(rows[some], unit, some), noisy[some])
-
-
-@pytest.mark.parametrize("method", ["em", "sem-vr", "fiem"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_in_a_file_get_the_noise_of_rows_in_memory(tmp_path, method, weighted):
-    X = counts()
-    weight = np.random.default_rng(1).integers(0, 3, size=len(X)).astype(float) if weighted else None
-    np.save(tmp_path / "rows.npy", X if weight is None else np.column_stack([X, weight]))
-    source = swiftem.data.open_source(tmp_path / "rows.npy", weight=3 if weighted else None)
-    options = {"dither": "auto", "random_state": 0, "method": method, "max_iter": 300, "tol": 1e-5}
-    stored = swiftem.GaussianMixture(2, **options).fit(source)
-    rows = swiftem.GaussianMixture(2, **options).fit(X, sample_weight=weight)
-    np.testing.assert_allclose(np.sort(stored.weights_), np.sort(rows.weights_), rtol=1e-2)
-    if method == "em":
-        np.testing.assert_allclose(stored.means_, rows.means_, rtol=1e-6)
-
-
-def test_a_noisy_source_is_a_source(tmp_path):
-    np.save(tmp_path / "rows.npy", counts(500))
-    with (tmp_path / "rows.csv").open("w") as stream:
-        np.savetxt(stream, counts(500), delimiter=",")
-    unit = np.array([0.0, 1.0, 0.0])
-    for file in ("rows.npy", "rows.csv"):
-        given = swiftem.data.open_source(tmp_path / file)
-        check_source(NoisySource(given, unit))
-        assert NoisySource(given, unit).fingerprint() != NoisySource(given, 2.0 * unit).fingerprint()
-        noisy = NoisySource(given, unit).take(np.array([4, 4, 2])).y
-        np.testing.assert_array_equal(noisy, with_noise(counts(500)[[4, 4, 2]], unit, np.array([4, 4, 2])))
-
-
-def test_dither_says_what_it_is_not_for():
-    dask = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="dither must be None for a Dask collection"):
-        swiftem.GaussianMixture(2, dither="auto").fit(dask.from_array(counts(), chunks=(1000, 3)))
-    with pytest.raises(ValueError, match="dither must be None for partial_fit"):
-        swiftem.GaussianMixture(2, dither="auto").partial_fit(counts())
-    with pytest.raises(ValueError, match="dither must be None or 'auto'"):
-        swiftem.GaussianMixture(2, dither=0.5).fit(counts())

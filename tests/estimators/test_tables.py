@@ -11,7 +11,6 @@ import pytest
 
 import swiftem
 from swiftem import Mixture
-from swiftem.data import ArraySource
 from swiftem.fit.persistence import save_arrays
 from swiftem.mixture.families.binomial import Binomial
 from swiftem.mixture.families.categorical import Categorical
@@ -100,7 +99,7 @@ def test_codes_are_those_of_the_same_numbers():
 def test_an_array_of_integers():
     frame, _ = survey()
     X = frame[["visits", "agrees"]].to_numpy()
-    mixture = Mixture(2, family="auto", random_state=0).fit(X)
+    mixture = Mixture(2, family={"poisson": [0], "categorical": [1]}, random_state=0).fit(X)
     assert mixture.family_.name == "poisson + categorical"
     assert mixture.categories_ == {1: (1, 2, 3, 4, 5)}
     assert np.array_equal(mixture.predict(X.astype(float)), mixture.predict(X))
@@ -109,8 +108,9 @@ def test_an_array_of_integers():
         match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), as levels= was not given, got 9",
     ):
         mixture.predict([[3, 9]])
-    numbers = Mixture(2, family="auto", random_state=0).fit(X.astype(float))
-    assert numbers.family_.name == "gaussian"
+    for numbers in (X, X.astype(float), X.tolist()):
+        with pytest.raises(ValueError, match="family must be given for data whose columns have no types"):
+            Mixture(2).fit(numbers)
 
 
 def test_one_level_only():
@@ -165,7 +165,10 @@ def bad(**changes):
             lambda: Mixture(2, family="auto").fit(bad(thing=[{}] * 50)),
             "family='auto' must have columns of numbers, text or categories, got column 'thing'",
         ),
-        (lambda: Mixture(2, family="auto").fit("rows.csv"), "family='auto' must have a table in memory"),
+        (
+            lambda: Mixture(2, family="auto").fit("rows.csv"),
+            "family must be given for data whose columns have no types",
+        ),
         (
             lambda: Mixture.from_parameters([1.0], {"rates": [[1.0]]}, family="auto"),
             "family must be given if there are no data to choose it by, got 'auto'",
@@ -257,7 +260,7 @@ def test_categories_of_a_damaged_file(broken, tmp_path):
     ],
 )
 def test_auto_by_the_values_of_integers(values, family):
-    X = np.resize(np.array(values), (110, 1))
+    X = pd.DataFrame(np.resize(np.array(values), (110, 1)))
     mixture = Mixture(1, family="auto", random_state=0).fit(X)
     assert mixture.family_.name == family
     if family == "categorical":
@@ -286,7 +289,7 @@ def test_imputed_tables_are_of_the_same_library(library):
         "pandas": lambda: frame, "polars": lambda: pl.DataFrame(frame), "pyarrow": lambda: pa.table(frame),
     }[library]()  # fmt: skip
     family = {"categorical": ["job", "agrees"], "gaussian": ["age"]}
-    mixture = Mixture(2, family=family, random_state=0).fit(table)
+    mixture = Mixture(2, family=family, missing="ignore", random_state=0).fit(table)
     for seed in (None, 0):
         filled = mixture.impute(table, random_state=seed)
         assert type(filled) is type(table)
@@ -300,7 +303,8 @@ def test_imputed_tables_are_of_the_same_library(library):
 
 def test_imputed_categories_are_the_most_likely_ones_of_all_components():
     params = {"probabilities": [[[0.4, 0.35, 0.25]], [[0.0, 0.45, 0.55]]]}
-    mixture = Mixture.from_parameters([0.55, 0.45], params, family=Categorical(categories=((2, 4, 7),)))
+    family = Categorical(categories=((2, 4, 7),))
+    mixture = Mixture.from_parameters([0.55, 0.45], params, family=family, missing="ignore")
     assert mixture.impute([[np.nan]]).tolist() == [[4.0]]  # each component alone would say 2, or 7
     drawn = mixture.impute(np.full((4000, 1), np.nan), random_state=0)
     values, counts = np.unique(drawn, return_counts=True)
@@ -311,17 +315,5 @@ def test_imputed_categories_are_the_most_likely_ones_of_all_components():
 def test_a_dask_collection_is_imputed_in_parts():
     X = np.random.default_rng(0).normal(size=(50, 2))
     mixture = swiftem.GaussianMixture(1, missing="ignore", random_state=0).fit(X)
-    with pytest.raises(TypeError, match="for impute, got a Dask collection: give its parts"):
+    with pytest.raises(TypeError, match="for values of each row, got a Dask collection: give its parts"):
         mixture.impute(da.from_array(X, chunks=(10, 2)))
-
-
-def test_auto_of_a_source_with_missing_cells():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.integers(1, 5, 200), rng.normal(size=200)])
-    X[::7] = np.nan
-    for weight in (None, np.where(np.arange(200) % 2, 2.0, 0.0)):
-        mixture = Mixture(2, family="auto", random_state=0, tol=0.5)
-        mixture.fit(ArraySource(X, weight, allow_missing=True))
-        plain = Mixture(2, family="auto", random_state=0, tol=0.5).fit(X, sample_weight=weight)
-        assert mixture.family_ == plain.family_
-        assert mixture.lower_bound_ == pytest.approx(plain.lower_bound_, rel=1e-9)

@@ -195,23 +195,6 @@ def by_class(found: list[Finding]) -> list[str]:
     return [f"{len(all_)} x {kind} (call {all_[0].number}: {all_[0].words})" for kind, all_ in ordered]
 
 
-def by_hypothesis(examples: int) -> None:
-    """Let Hypothesis choose calls, the same ones each time; it fails with a small example."""
-    from faults.odd_arguments import HypothesisDraw
-    from hypothesis import HealthCheck, Phase, given, settings, strategies
-
-    @settings(
-        max_examples=examples, derandomize=True, deadline=None, database=None,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
-    )  # fmt: skip
-    @given(strategies.data())
-    def check(data: Any) -> None:
-        wrong, words, _ = judge(HypothesisDraw(data))
-        assert not wrong, f"{wrong} by {words}"
-
-    check()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0)

@@ -33,23 +33,11 @@ class Draw:
         return options[self.integer(0, len(options) - 1)]
 
     def one_in(self, count: int) -> bool:
-        """Tell, once in ``count`` times; Hypothesis shrinks towards no."""
+        """Return True once in ``count`` times."""
         return self.integer(0, count - 1) == count - 1
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.integer(0, 10**6))
-
-
-class HypothesisDraw(Draw):
-    """The same decisions, made by Hypothesis, which then finds a small example."""
-
-    def __init__(self, data: Any) -> None:
-        self._data = data
-
-    def integer(self, low: int, high: int) -> int:
-        from hypothesis import strategies
-
-        return self._data.draw(strategies.integers(low, high))
 
 
 NUMBERS: list[Any] = [

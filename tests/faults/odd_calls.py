@@ -61,22 +61,21 @@ MIXTURE: dict[str, list[Any]] = {
     [[1e200, 0], [0, 1]]],
     "precisions_init": [[np.eye(2)] * 2, np.eye(2), np.ones((2, 2)), [1.0, 1e99], [1e-300, 1.0]],
     "random_state": [0, 1, None], "warm_start": [True, False], "verbose": [0], "verbose_interval": [1, 10],
-    "method": list(NAMES), "batch_size": [1, 5, "auto", 1000],
-    "step_size": [1.0, 0.1, "auto", 1e-300, schedules.power(1.0, 0.6), lambda k: 0.5, lambda k: None,
-    lambda k: np.nan],
-    "concentration": [1.0, 5.0, 1e99],
+    "method": [*NAMES, methods.IncrementalEM(batch_size=1000), methods.FastIncrementalEM(batch_size=5)] + [
+        methods.OnlineEM(step_size=step)
+        for step in (1.0, 1e-300, schedules.power(1.0, 0.6), lambda k: 0.5, lambda k: None, lambda k: np.nan)
+    ],
     "prior": [models.NormalInverseWishart(5.0, 1.0), models.NormalInverseWishart(5.0, [1.0, 2.0], 3.0,
     [1.0, 1.0]),
+              *(models.NormalInverseWishart(concentration=alpha) for alpha in (1.0, 5.0, 1e99)),
               models.NormalInverseWishart(1e99, 1e-99), models.NormalInverseWishart(9.0, 1e99)],
 }  # fmt: skip
 TOPICS: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, 9], "alpha": [0.1, 0.0, 1e99, 1e-300, [0.1, 0.2]], "beta": [0.05, 0.0, 1e99,
     1e-300],
-    "method": list(NAMES), "init": ["auto", "random", "k-means", np.ones((2, 6)), np.eye(2, 6)],
-    "n_init": ["auto", 1, 2], "leave_one_out": ["auto", True, False], "sampling": ["auto", "documents",
-    "tokens"],
-    "batch_size": [1, 7, "auto", 1000], "step_size": [1.0, 0.1, "auto", schedules.inverse(3, 10),
-    lambda k: np.nan],
+    "method": [*NAMES, methods.OnlineEM(schedules.inverse(3, 10), 7), methods.OnlineEM(lambda k: np.nan)],
+    "init": ["auto", "random", "k-means", np.ones((2, 6)), np.eye(2, 6)],
+    "n_init": ["auto", 1, 2],
     "max_iter": [1, 2, 5], "tol": [1e-4, 0.0, 10.0],
     "random_state": [0, 1, None], "verbose": [0], "verbose_interval": [1, 10],
 }  # fmt: skip

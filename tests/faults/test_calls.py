@@ -28,11 +28,6 @@ def test_what_campaigns_found():
         assert outcome.value[0] == ""
 
 
-def test_calls_that_hypothesis_chooses():
-    (outcome,) = run_cases("faults.call_fuzzer:by_hypothesis", [20], MEMORY, GIVEN_UP)
-    assert outcome.kind == "returned", outcome
-
-
 @pytest.mark.slow
 def test_calls_for_a_while():
     seconds = float(os.environ.get("SWIFTEM_FUZZ_SECONDS", "120"))

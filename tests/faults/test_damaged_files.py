@@ -1,99 +1,111 @@
-"""Damaged and forged files of nine kinds, read in watched child processes by every reader of swiftem.data.
+"""Damaged files of data, models and checkpoints in watched child processes.
 
-A mutant may be taken or refused; a refusal is one sentence with the file's name. Whatever else happens is a
+Each may be taken or refused; a refusal is one sentence with the file's name. Whatever else happens is a
 finding: a crash, a hang, too much memory, another error, a result that is not sound. Findings are reported by
-class, and the first file of each class is kept.
+class, with the first case of each: ``run_cases(function, [case])`` does it again.
 
-``SWIFTEM_FUZZ_SECONDS`` sets how long the slow form runs, ``SWIFTEM_FUZZ_SEED`` where its seeds begin.
+``SWIFTEM_FUZZ_SECONDS`` sets how long each slow form runs, ``SWIFTEM_FUZZ_SEED`` where its seeds begin.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
-from faults.file_mutants import KINDS, mutant
-from faults.file_readers import complaint
 from faults.watched import Outcome, run_cases
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 
+KINDS = ("uci", "lda-c", "matrixmarket", "npz", "npy", "parquet", "csv", "text", "folder")
 MEMORY, HANG = 10**9, 5.0
 """Bytes beyond the imports, and seconds, from which on a small file is a finding."""
 
 
-def cases(seconds: float, seed: int, most: int) -> Iterator[tuple[str, int]]:
-    """Yield kinds in turn with seeds, until the time is over or there were enough; all kinds at least once.
+@pytest.fixture(scope="module", autouse=True)
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SWIFTEM_KEPT", str(tmp_path_factory.mktemp("kept")))
+        yield
 
-    Time begins with the first answer: the child has its imports to do.
-    """
+
+def seeds(what: str, seconds: float, first: int, most: int) -> Iterator[Any]:
+    """Yield cases until the time is over or there were enough; time begins with the first answer."""
     end = inf
     for number in range(most):
         if number >= len(KINDS) and monotonic() > end:
             return
-        yield KINDS[number % len(KINDS)], seed + number // len(KINDS)
+        if what == "data":
+            yield KINDS[number % len(KINDS)], first + number // len(KINDS)
+        else:
+            yield first + number
         end = min(end, monotonic() + seconds)
 
 
-def classes_of(outcome: Outcome) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the class of each finding, and what the first of it said."""
-    kind = outcome.case[0]
+FUNCTIONS = {
+    "data": "faults.damaged_files:read_damaged",
+    "model": "faults.kept_files:try_model",
+    "folder": "faults.kept_files:try_folder",
+}
+
+
+def findings_of(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    """Yield the class of each finding."""
     if outcome.kind != "returned":
-        what = "" if outcome.kind == "memory" else outcome.what
-        yield (kind, outcome.kind, what, outcome.where), f"{outcome.what} {outcome.value or ''}"
-        return
-    for reader, error, where, wrong, sentence in outcome.value["findings"]:
-        yield (kind, reader, error, where, wrong), sentence
+        yield outcome.kind, "" if outcome.kind == "memory" else outcome.what, outcome.where
+    elif isinstance(outcome.value, dict):
+        yield from (tuple(finding[:4]) for finding in outcome.value["findings"])
+    elif outcome.value[2]:
+        yield tuple(outcome.value[1:])
 
 
-def campaign(folder: Path, seconds: float, seed: int, most: int) -> tuple[dict[str, int], list[str]]:
-    """Return numbers of files, acceptances and refusals, and a line for each class of findings."""
-    found: dict[tuple[str, ...], tuple[int, str, str]] = {}
-    numbers = dict.fromkeys(("files", "taken", "refused", "megabytes"), 0)
-    for outcome in run_cases("faults.file_readers:read_mutant", cases(seconds, seed, most), MEMORY, HANG):
-        numbers["files"] += 1
-        numbers["megabytes"] = max(numbers["megabytes"], outcome.peak // 10**6)
-        if outcome.kind == "returned":
-            numbers["taken"] += outcome.value["taken"]
-            numbers["refused"] += outcome.value["refused"]
-        for key, sentence in classes_of(outcome):
-            often, _, _ = found.get(key, (0, "", ""))
-            if not often:
-                found[key] = 0, sentence, str(keep(folder, outcome.case, len(found)))
-            found[key] = often + 1, *found[key][1:]
-    lines = [
-        f"{often} × {', '.join(key)}: {said[:200]} ({kept})" for key, (often, said, kept) in found.items()
+def campaign(
+    what: str, *, seconds: float = inf, first: int = 0, most: int = 10**9
+) -> tuple[Counter[str], list[str]]:
+    """Return how cases ended, and a line for each class of findings."""
+    found: dict[tuple[str, ...], list[Outcome]] = {}
+    ends: Counter[str] = Counter()
+    # The first case makes what is changed, and compiles.
+    patience = HANG if what == "data" else 100.0
+    for outcome in run_cases(FUNCTIONS[what], seeds(what, seconds, first, most), MEMORY, patience):
+        if isinstance(outcome.value, dict):
+            ends += Counter({end: outcome.value[end] for end in ("taken", "refused")})
+        elif outcome.kind == "returned":
+            ends[outcome.value[1]] += 1
+        for key in findings_of(outcome):
+            found.setdefault(key, []).append(outcome)
+    return ends, [
+        f"{len(outcomes)} × {', '.join(map(str, key))}: {outcomes[0].case} {outcomes[0].value}"
+        for key, outcomes in found.items()
     ]
-    return numbers, lines
 
 
-def keep(folder: Path, case: tuple[str, int], number: int) -> Path:
-    """Write the files of a mutant to a folder whose name says how to make it again."""
-    kind, seed = case
-    kept = folder / f"{number}-{kind}-{seed}"
-    for name, content in mutant(kind, seed).items():
-        (kept / name).parent.mkdir(parents=True, exist_ok=True)
-        (kept / name).write_bytes(content)
-    return kept
-
-
-def test_some_seconds_of_damaged_files(tmp_path):
-    numbers, findings = campaign(tmp_path, 2.0, seed=0, most=900)
+@pytest.mark.parametrize(
+    ("what", "options", "least"),
+    [
+        ("data", {"seconds": 2.0, "most": 900}, {"taken": 1, "refused": 1}),
+        ("model", {"most": 90}, {"refused": 30, "works": 5}),
+        ("folder", {"most": 60}, {"refused": 10, "same": 10}),
+    ],
+)
+def test_some_files(what: str, options: dict[str, Any], least: dict[str, int]) -> None:
+    ends, findings = campaign(what, **options)
     assert not findings, "\n".join(findings)
-    assert numbers["taken"] > 0
-    assert numbers["refused"] > 0
+    assert all(ends[end] >= count for end, count in least.items()), ends
 
 
 @pytest.mark.slow
-def test_damaged_files(tmp_path):
-    seconds = float(os.environ.get("SWIFTEM_FUZZ_SECONDS", "600"))
+@pytest.mark.parametrize("what", FUNCTIONS)
+def test_many_files(what: str) -> None:
+    seconds = float(os.environ.get("SWIFTEM_FUZZ_SECONDS", "300"))
     seed = int(os.environ.get("SWIFTEM_FUZZ_SEED", "1000000"))
-    numbers, findings = campaign(tmp_path, seconds, seed, most=10**9)
-    print(f"{numbers}, {len(findings)} classes of findings")
+    ends, findings = campaign(what, seconds=seconds, first=seed)
+    print(f"{dict(ends)}, {len(findings)} classes of findings")
     assert not findings, "\n".join(findings)
 
 
@@ -107,7 +119,7 @@ MISBEHAVING = {
 }
 
 
-def test_what_goes_wrong_is_noticed():
+def test_what_goes_wrong_is_noticed() -> None:
     """Each in turn, so that a child that ended has a successor."""
     order = [*MISBEHAVING, "returns"]
     found = list(run_cases("faults.misbehaving:misbehave", order, memory=100 * 10**6, seconds=1.0))
@@ -117,27 +129,3 @@ def test_what_goes_wrong_is_noticed():
         assert outcome.kind == kind
         assert outcome.what.startswith(what)
         assert value in (None, outcome.value)
-
-
-REFUSALS = {
-    "a sentence": (ValueError("toy.npz must be whole, got a damaged one."), ""),
-    "a question": (TypeError("toy.npz has no column 'a': did you mean 'b'?"), ""),
-    "of the system": (PermissionError("toy.npz cannot be read (permission denied)."), ""),
-    "another kind": (KeyError("toy.npz must be whole."), "not a refusal"),
-    "no decoding": (UnicodeDecodeError("utf-8", b"toy.npz.", 0, 1, "toy.npz."), "not a refusal"),
-    "two lines": (ValueError("toy.npz must be whole,\ngot a damaged one."), "not one sentence"),
-    "no end": (ValueError("toy.npz must be whole"), "not one sentence"),
-    "no name": (ValueError("it must be whole."), "does not name the file"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_what_a_refusal_is(case):
-    error, expected = REFUSALS[case]
-    assert complaint(error, {"toy.npz"}) == expected
-
-
-def test_a_mutant_is_a_function_of_its_seed():
-    for kind in KINDS:
-        assert mutant(kind, 3) == mutant(kind, 3)
-        assert mutant(kind, 3) != mutant(kind, 4)

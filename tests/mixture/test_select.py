@@ -369,7 +369,7 @@ def test_the_ten_best_are_shown(found, tmp_path):
         "3",
         f"{found.ranking[0].value:.2f}",
         "0.00",
-        f"{found.ranking[0].log_likelihood:.5f}",
+        f"{found.ranking[0].log_likelihood:.6f}",
     ]
     assert lines[-1] == "... and 14 more fits."
     assert len(lines) == 14

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.fit.history import History, Moment
-from swiftem.report.mixture import MOST_POINTS, draw_history, draw_mixture
+from swiftem.fit.history import History, Moment, draw_history
+from swiftem.mixture.plots import MOST_POINTS, draw_mixture
 from swiftem.show.drawing import COLOURS, draw_criterion
 from swiftem.show.numbers import STYLES
 
@@ -214,7 +214,7 @@ def test_one_line_a_kind_and_the_best_marked():
 
 def test_pyplot_is_left_alone():
     code = (
-        "import sys; from swiftem.report.mixture import draw_mixture; "
+        "import sys; from swiftem.mixture.plots import draw_mixture; "
         "draw_mixture([1], [[0, 0]], [[[1, 0], [0, 1]]]).figure.canvas.draw(); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )

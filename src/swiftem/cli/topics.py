@@ -28,8 +28,21 @@ from swiftem.cli.out_file import writable_folder
 from swiftem.cli.rows import open_model
 from swiftem.cli.screen import Console
 from swiftem.core.process import clock, uninterrupted
+<<<<<<< HEAD
 from swiftem.show.numbers import counted, mean_text, seconds_text, share_text
 from swiftem.show.table import Table
+=======
+from swiftem.core.types import Array
+from swiftem.data.documents.corpus import read_corpus
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.kernels.threads import get_threads
+from swiftem.show.numbers import mean_text, passes_text, seconds_text, share_text
+from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.topics.explorer.names import TopicNames, read_names
+from swiftem.topics.explorer.page import topics_page
+from swiftem.topics.explorer.summary import TopicSummary, summarise_topics
+>>>>>>> main
 
 MODEL_FILE, PAGE = "model.swiftem", "topics.html"
 APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"}

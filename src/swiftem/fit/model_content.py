@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.schedules import check_step
+from swiftem.core.schedules import check_step, constant, inverse, power, sample_size
 from swiftem.fit.history import History, Moment
+from swiftem.methods import METHODS, Accelerated, Anderson, Averaged, Method, Squarem
 
-__all__ = ["LARGEST", "ModelContent", "check_parameters"]
+__all__ = ["LARGEST", "ModelContent", "check_parameters", "method_from_header", "method_to_header"]
 
 LARGEST = 1e150
 """Largest magnitude of a number: squares of larger ones are infinite."""
 MOST = 2**63
+PLAIN = (bool, int, float, str, type(None))
+WRAPPERS: tuple[type[Any], ...] = (Accelerated, Anderson, Averaged, Squarem)
+SCHEDULES: tuple[type[Any], ...] = (constant, inverse, power, sample_size)
+PARTS: dict[str, type[Any]] = {part.__name__: part for part in (*METHODS.values(), *WRAPPERS, *SCHEDULES)}
+"""Classes of methods and of their fields, by the names that files have."""
 
 
 class ModelContent:
@@ -168,9 +175,44 @@ def check_parameters(estimator: Any) -> None:
     """Raise ValueError for parameters that pass the estimator's constraints but that no fit accepts."""
     if type(estimator.n_components) is not int:
         raise ValueError(f"n_components must be an integer, got {_short(estimator.n_components)}")
-    step = estimator.step_size
+    step = getattr(estimator, "step_size", "auto")
     if not (step == "auto" or callable(step) or hasattr(step, "resolve")):
         check_step(step)
+
+
+def method_to_header(method: Method) -> Any:
+    """Return a method as JSON can hold it: class and given fields; None if it has functions of the user.
+
+    >>> from swiftem.methods import Averaged, OnlineEM
+    >>> method_to_header(Averaged(OnlineEM(batch_size=64)))
+    ['Averaged', {'method': ['OnlineEM', {'batch_size': 64, 'order': 'iid'}], 'window': 'suffix'}]
+    """
+
+    def header(part: Any) -> Any:
+        if isinstance(part, PLAIN):
+            return part
+        if type(part) not in PARTS.values():
+            raise TypeError(f"{type(part).__name__} is not of the library")
+        left_out = getattr(part, "left_out", ())
+        names = [one.name for one in fields(part) if one.name not in left_out]
+        return [type(part).__name__, {name: header(getattr(part, name)) for name in names}]
+
+    try:
+        return header(method)
+    except TypeError:
+        return None
+
+
+def method_from_header(header: Any) -> Any:
+    """Return the method of :func:`method_to_header`, or raise an error.
+
+    >>> method_from_header(["OnlineEM", {"step_size": ["inverse", {"a": 3, "b": 10}]}]).step_size
+    inverse(a=3, b=10)
+    """
+    if isinstance(header, PLAIN):
+        return header
+    name, values = header
+    return PARTS[name](**{key: method_from_header(value) for key, value in values.items()})
 
 
 def is_integer(value: Any) -> bool:

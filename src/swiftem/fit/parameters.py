@@ -86,7 +86,8 @@ def number(least: float, most: float = MOST) -> Allowed:
     """
 
     def has(value: Any) -> bool:
-        return isinstance(value, Real) and least <= value <= most  # type: ignore[operator]
+        given = value.item() if isinstance(value, np.floating) else value  # NumPy would cast the limits
+        return isinstance(given, Real) and least <= given <= most  # type: ignore[operator]
 
     return Allowed(f"a number of at least {least:g}{f' and at most {most:g}' if most < MOST else ''}", has)
 

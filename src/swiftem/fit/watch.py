@@ -205,7 +205,7 @@ class TellingWatch(StartWatch):
         elif self._estimator.verbose:
             # Evaluations may be several passes apart: a line for the last multiple of the interval between
             # them.
-            interval = self._estimator.verbose_interval
+            interval = getattr(self._estimator, "verbose_interval", 10)
             reached = int(moment.passes + 1e-9) // interval * interval
             if reached > self._printed:
                 self._estimator._print_verbose_msg_iter_end(reached, self._last - moment.objective)

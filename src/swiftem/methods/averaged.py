@@ -24,6 +24,7 @@ INHERITED = (
     "memory_order",
     "memory_dtype",
     "epoch_length",
+    "left_out",
 )
 
 

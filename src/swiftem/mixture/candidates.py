@@ -1,11 +1,10 @@
-"""Kinds of mixtures that a selection compares, each with any number of components."""
+"""Kinds of models that a selection compares, each with any number of components."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +16,7 @@ from swiftem.fit.validated import allows_missing, read_weights, validated
 from swiftem.mixture.families import Blocks, Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.starts.split import double_component, parameters_of, split_component
+from swiftem.mixture.starts.split import parameters_of, split_component
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
@@ -27,108 +26,75 @@ FEW, GAIN, PASSES = 5000, 0.1, 1000
 """Up to so many rows, fits by em end if a pass gains less than ``GAIN`` in the log-likelihood of all rows,
 or after so many passes: a gain of 1e-3 per row could change the order of criteria."""
 
-E = TypeVar("E")
-
 
 @dataclass(frozen=True, kw_only=True)
-class Candidates(ABC, Generic[E]):
-    """A kind of mixture, and the data of its fits.
+class Candidates:
+    """A kind of model with any number of components, and the data of its fits.
 
     Attributes
     ----------
     kind : str
         The covariance type, or the name of the family.
+    estimator : type
+        The estimator.
+    parameters : dict
+        Its parameters.
     data : tuple
         Arguments of ``fit`` and ``score``, the same for all fits, so that the rows are read once.
     total_weight : float
         Sum of the weights.
     columns : dict
         Attributes of the estimator about the columns of X, which ``data`` does not have.
-    parameters : dict
-        Parameters of the estimator.
+    arrays : tuple of str
+        Fitted attributes with an entry for each component, beside the weights.
+    sample, sample_weight : ndarray, optional
+        Rows by which Gaussian components are split, and their weights.
     """
 
-    said: ClassVar[str] = "mixtures"
-    """What follows ``kind`` in a sentence."""
-
     kind: str
+    estimator: Callable[..., Any]
+    parameters: Mapping[str, Any]
     data: tuple[Any, ...]
     total_weight: float
     columns: Mapping[str, Any]
-    parameters: Mapping[str, Any]
-
-    @abstractmethod
-    def new(self, n_components: int, **parameters: Any) -> E:
-        """Return an unfitted mixture."""
-
-    @abstractmethod
-    def doubled(self, mixture: E, n_components: int) -> E:
-        """Return a mixture with more components and the same density: the largest ones are doubled."""
-
-    def split(self, mixture: E, n_components: int) -> E | None:
-        """Return the start of a fit with more components; None if there is no rule to split one."""
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GaussianCandidates(Candidates[GaussianMixture]):
-    """Gaussian mixtures with covariances of one type.
-
-    Attributes
-    ----------
-    sample, sample_weight : ndarray
-        Rows by which components are split, drawn in proportion to their weights, or all rows.
-    """
-
-    said = "covariances"
-
-    sample: NDArray[Any]
+    arrays: tuple[str, ...]
+    sample: NDArray[Any] | None = None
     sample_weight: Array | None = None
 
-    def new(self, n_components: int, **parameters: Any) -> GaussianMixture:
-        """Return an unfitted mixture."""
-        return GaussianMixture(n_components, covariance_type=self.kind, **self.parameters, **parameters)
+    def new(self, n_components: int, **parameters: Any) -> Any:
+        """Return an unfitted model."""
+        return self.estimator(n_components, **self.parameters, **parameters)
 
-    def _given(self, parts: tuple[Array, Array, Array]) -> GaussianMixture:
-        return GaussianMixture.from_parameters(
-            *parts, covariance_type=self.kind, warm_start=True, **self.parameters
-        )
-
-    def split(self, mixture: GaussianMixture, n_components: int) -> GaussianMixture:
+    def split(self, model: Any, n_components: int) -> Any:
         """Return the start of a fit: one component after another is split, each time the best one."""
-        found = self._given(parameters_of(mixture))  # without names of columns
-        while found.n_components < n_components:
-            rows = found.impute(self.sample) if np.isnan(self.sample).any() else self.sample
-            found = self._given(split_component(found, rows, self.sample_weight))
-        return found
+        assert self.sample is not None
+        parts = parameters_of(model)
+        while True:
+            model = GaussianMixture.from_parameters(*parts, warm_start=True, **self.parameters)
+            if model.n_components == n_components:
+                return model
+            rows = model.impute(self.sample) if np.isnan(self.sample).any() else self.sample
+            parts = split_component(model, rows, self.sample_weight)
 
-    def doubled(self, mixture: GaussianMixture, n_components: int) -> GaussianMixture:
-        """Return a mixture with more components and the same density."""
-        while mixture.n_components < n_components:
-            mixture = self._given(double_component(mixture))
-        return mixture
-
-
-@dataclass(frozen=True, kw_only=True)
-class FamilyCandidates(Candidates[Mixture]):
-    """Mixtures of a family, whose columns are given by number."""
-
-    family: Given
-
-    def new(self, n_components: int, **parameters: Any) -> Mixture:
-        """Return an unfitted mixture."""
-        return Mixture(n_components, family=self.family, **self.parameters, **parameters)
-
-    def doubled(self, mixture: Mixture, n_components: int) -> Mixture:
-        """Return a mixture with more components and the same density."""
-        weights, params = doubled(mixture.weights_, mixture.params_, n_components)
-        found = Mixture.from_parameters(weights, params, family=mixture.family_, **self.parameters)
-        return found.set_params(family=self.family)  # type: ignore[no-any-return]
+    def doubled(self, model: Any, n_components: int) -> Any:
+        """Return a fitted model with the same density: the largest component is doubled, again and again."""
+        weights = np.array(model.weights_, dtype=np.float64)
+        index = np.arange(len(weights))
+        while len(weights) < n_components:
+            largest = int(weights.argmax())
+            weights[largest] /= 2.0
+            weights, index = np.append(weights, weights[largest]), np.append(index, index[largest])
+        made = self.new(n_components)
+        results = [name for name in vars(model) if name.endswith("_") and name not in self.columns]
+        made.__dict__.update({name: getattr(model, name) for name in results})
+        made.__dict__.update({name: _taken(getattr(model, name), index) for name in self.arrays})
+        made.weights_ = weights.astype(model.weights_.dtype)
+        return made
 
 
 def gaussian_candidates(
     kinds: Sequence[str], X: Any, sample_weight: ArrayLike | None, seed: int, parameters: Mapping[str, Any]
-) -> list[GaussianCandidates]:
+) -> list[Candidates]:
     """Return Gaussian mixtures with covariances of these types; they share one source."""
     source, columns = _read(GaussianMixture(**_missing(parameters)), X, sample_weight)
     rows, weight = source.y, source.weight
@@ -137,13 +103,16 @@ def gaussian_candidates(
         rng = np.random.default_rng(seed)
         rows = rows[np.sort(rng.choice(source.n, SAMPLE, replace=weight is not None, p=chance))]
         weight = None
+    own = ("means_", "covariances_", "precisions_", "precisions_cholesky_")
     return [
-        GaussianCandidates(
+        Candidates(
             kind=kind,
+            estimator=GaussianMixture,
+            parameters=_ending(parameters, source.n) | {"covariance_type": kind},
             data=(source,),
             total_weight=source.total_weight,
             columns=columns,
-            parameters=_ending(parameters, source.n),
+            arrays=own[:1] if kind == "tied" else own,
             sample=rows,
             sample_weight=weight,
         )
@@ -153,46 +122,32 @@ def gaussian_candidates(
 
 def family_candidates(
     families: Mapping[str, Given], X: Any, sample_weight: ArrayLike | None, parameters: Mapping[str, Any]
-) -> list[FamilyCandidates]:
+) -> list[Candidates]:
     """Return mixtures of these families, by their names in the table."""
     found = []
     for kind, family in families.items():
         reader = Mixture(family=family, **_missing(parameters))
         source, columns = _read(reader, X, sample_weight)
+        own = {"family": _numbered(reader._given_family(), columns.get("feature_names_in_"))}
         found.append(
-            FamilyCandidates(
+            Candidates(
                 kind=kind,
+                estimator=Mixture,
+                parameters=_ending(parameters, source.n) | own,
                 data=(source,),
                 total_weight=source.total_weight,
                 columns=columns,
-                parameters=_ending(parameters, source.n),
-                family=_numbered(reader._given_family(), columns.get("feature_names_in_")),
+                arrays=("params_",),
             )
         )
     return found
 
 
-def doubled(weights: Array, params: Mapping[str, Any], n_components: int) -> tuple[Array, dict[str, Any]]:
-    """Return the parameters of more components: the largest one is doubled, again and again.
-
-    >>> doubled(np.array([0.75, 0.25]), {"rates": np.array([3.0, 8.0])}, 3)
-    (array([0.375, 0.25 , 0.375]), {'rates': array([3., 8., 3.])})
-    """
-    index = np.arange(len(weights))
-    weights = np.asarray(weights, dtype=np.float64) / np.sum(weights, dtype=np.float64)
-    while len(weights) < n_components:
-        largest = int(weights.argmax())
-        weights[largest] /= 2.0
-        weights, index = np.append(weights, weights[largest]), np.append(index, index[largest])
-    return weights, _taken(params, index)
-
-
-def _taken(params: Mapping[str, Any], index: NDArray[np.intp]) -> dict[str, Any]:
-    """Return the parameters of components ``index``."""
-    return {
-        name: _taken(part, index) if isinstance(part, Mapping) else part[index]
-        for name, part in params.items()
-    }
+def _taken(values: Any, index: NDArray[np.intp]) -> Any:
+    """Return arrays, or dicts of them, of components ``index``."""
+    if isinstance(values, Mapping):
+        return {name: _taken(part, index) for name, part in values.items()}
+    return values[index]
 
 
 def _ending(parameters: Mapping[str, Any], n: int) -> dict[str, Any]:
@@ -213,7 +168,7 @@ def _read(
     check_not_lazy("X", X)
     X = in_numpy(X)
     if isinstance(reader, Mixture):
-        X = reader._as_codes(X, reset=True, sample_weight=sample_weight)
+        X = reader._encoded(X, sample_weight, reset=True)
     rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
     weight = read_weights(sample_weight, rows)
     if weight is not None:

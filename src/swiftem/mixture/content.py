@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from swiftem.core.checks import check_simplex
 from swiftem.core.types import Array
 from swiftem.fit.model_content import LARGEST, ModelContent
-from swiftem.mixture.base import Past
 from swiftem.mixture.covariance import COVARIANCES, Covariance
 from swiftem.mixture.gaussians import GaussianMixtureModel
-from swiftem.mixture.online import POWER, OnlineMixture, Reservoir
+from swiftem.mixture.online import POWER, OnlineMixture, Past, Reservoir
 
 __all__ = ["ONLINE", "SAMPLE", "read_gaussians", "read_online", "read_past"]
 

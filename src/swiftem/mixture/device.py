@@ -11,7 +11,7 @@ from swiftem.core.checks import torch_of
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.fit.stopping import Remaining
-from swiftem.mixture.base import rows_of
+from swiftem.mixture.rows import rows_of
 from swiftem.mixture.starts.components import DEAD, starts_of
 
 __all__ = ["em_on_device", "sample_on_device"]

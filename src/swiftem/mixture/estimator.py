@@ -1,46 +1,68 @@
-"""Fits of mixtures as estimators: ``fit`` and ``partial_fit``, for all kinds of components."""
+"""The base class of mixtures: fits, and what a fitted mixture says of rows."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import check_real
+from swiftem.core.checks import as_floats, check_real
 from swiftem.core.compute import Placement
 from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule, resolve
-from swiftem.core.types import Theta
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.as_source import is_planned
+from swiftem.data.as_source import is_planned, kernels_of, like
+from swiftem.data.npy import NpySource
+from swiftem.data.stored import StoredSource
+from swiftem.data.tensor import TensorSource
+from swiftem.data.units.source import UnitSource
 from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget, device_memory_limit, get_config
+from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.parameters import CallbackSupportMixin, with_callbacks
+from swiftem.fit.parameters import (
+    ARRAY,
+    AT_LEAST_ONE,
+    CALLABLE,
+    COMMON,
+    NONE,
+    Allowed,
+    CallbackSupportMixin,
+    instance_of,
+    integer,
+    one_of,
+    with_callbacks,
+)
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
-from swiftem.fit.validated import allows_missing, blocks_of, is_stored
+from swiftem.fit.validated import blocks_of, chunk_by_chunk, is_stored, read_weights, validated
 from swiftem.fit.watch import StartWatch, Watcher
-from swiftem.methods import OnlineEM
-from swiftem.mixture.base import Past, Read, rows_of
+from swiftem.methods import EM, Accelerated, Method, OnlineEM
 from swiftem.mixture.file import mixture_from_file, mixture_to_file
 from swiftem.mixture.fit import Fit, Fitting
-from swiftem.mixture.online import OnlineMixture
-from swiftem.mixture.plan import kernels_for, make_plan
-from swiftem.mixture.scores import MixtureScores
+from swiftem.mixture.online import OnlineMixture, Past
+from swiftem.mixture.plan import METHOD_NAMES, kernels_for, make_plan
+from swiftem.mixture.rows import Read, RowSource, no_weights_beside, rows_of, stored_source
+from swiftem.mixture.scores import FittedMixture, criteria, dtype_of
 from swiftem.mixture.starts.components import starts_of
 from swiftem.mixture.starts.find import find_starts, kind_of_start
 from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.sample import MOST, dithered_source
+from swiftem.mixture.starts.sample import MOST
 from swiftem.mixture.starts.spurious import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings, check_start
 
@@ -57,8 +79,263 @@ AFTER_SAMPLE = 1.0
 passes gain little, and further ones with larger steps are cheaper than a stochastic method."""
 
 
-class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[misc]
-    """``fit``, ``partial_fit``, ``save`` and ``load`` of all mixtures."""
+class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: ignore[misc]
+    """Fits, scores and queries of all mixtures; subclasses have the parameters and the model."""
+
+    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
+        **COMMON,
+        "max_iter": [integer(0)],
+        "n_init": [AT_LEAST_ONE],
+        "init_params": [
+            one_of(["race", "kmeans", "random", "random_from_data", "k-means++"]),
+            CALLABLE,
+            ARRAY,
+        ],
+        "weights_init": [NONE, ARRAY],
+        "method": [one_of(METHOD_NAMES), instance_of(Method)],
+        "missing": [one_of(["error", "ignore"])],
+    }
+
+    n_components: int
+    tol: float
+    max_iter: int
+    n_init: int
+    init_params: Any
+    random_state: Any
+    warm_start: bool
+    method: str | Method
+    device: str
+    missing: str
+
+    weights_: NDArray[Any]
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    lower_bounds_: list[float]
+    method_: str
+    history_: History
+    stationarity_: float
+    log_likelihood_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    @abstractmethod
+    def _model(self) -> Any:
+        """Return the model given by the parameters."""
+
+    def _learnt(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the data before their statistics have a size."""
+        return model
+
+    def _streamed(self, model: Any, source: Source) -> Any:
+        """Return a model with what it has to know of the rows of a ``partial_fit``."""
+        return model
+
+    def _fitted_model(self) -> Any:
+        """Return the model as fitted, with what it has learnt of the data."""
+        return self._model()
+
+    @abstractmethod
+    def _check_parameters(self, X: Any, xp: Any = np) -> None:
+        """Raise ValueError if the parameters do not match the rows ``X`` (n, d)."""
+
+    @abstractmethod
+    def _given_start(self, model: Any, d: int) -> dict[str, Any]:
+        """Return the initial values given by the user for a model of ``d`` columns, by name."""
+
+    @abstractmethod
+    def _theta(self, d: int | None = None) -> Any:
+        """Return the current parameters for ``d`` columns: a user may have set them."""
+
+    @abstractmethod
+    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+        """Set the fitted attributes from parameters of a fitted model, in the precision of the rows."""
+
+    @abstractmethod
+    def _middle(self) -> Array:
+        """Return an approximate centre of the data, which saves the pass that would compute it."""
+
+    @abstractmethod
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted parameters by their names in attributes and files."""
+
+    @abstractmethod
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        """Set the fitted parameters from a file, after checks."""
+
+    def _encoded(self, X: Any, sample_weight: ArrayLike | None = None, *, reset: bool) -> Any:
+        """Return rows with numbers in place of categories; ``reset`` finds the categories of a fit."""
+        return X
+
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start and hasattr(self, "converged_"))
+
+    def _become(self, theta: Theta, d: int, model: Any) -> None:
+        """Set parameters of a model of ``d`` columns as the fitted ones."""
+        self._set_theta(theta, np.float64, model)
+        self.n_features_in_ = d
+        self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
+        self.lower_bounds_ = []
+        self.method_, self.history_ = "given", History([])
+        self.stationarity_ = self.log_likelihood_ = np.nan
+
+    def _fitted(self) -> FittedMixture:
+        check_is_fitted(self)
+        return FittedMixture(self._fitted_model(), self._theta(), self._middle(), self.device)
+
+    def _n_parameters(self) -> int:
+        """Return the number of free parameters."""
+        return starts_of(self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))).n_free
+
+    @property
+    def _allows_missing(self) -> bool:
+        return self.missing == "ignore"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._allows_missing
+        return tags
+
+    def to(self, device: str) -> Self:
+        """Set the device of later calls, and return the model: its parameters are arrays of the CPU.
+
+        Parameters
+        ----------
+        device : str
+            "auto", "cpu", "cuda" or "cuda:1".
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> swiftem.GaussianMixture(2, device="cuda").to("cpu").device
+        'cpu'
+        """
+        kernels_of(device)
+        self.device = device
+        return self
+
+    def _check_columns(self, source: RowSource, *, reset: bool) -> None:
+        """Set the names of columns, or compare those of new rows with them, as scikit-learn does."""
+        if source.allow_missing and not self._allows_missing:
+            raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
+        (d,) = source.tail
+        if reset:
+            self.n_features_in_ = d
+            self.__dict__.pop("feature_names_in_", None)
+            if source.names:
+                self.feature_names_in_ = np.array(source.names, dtype=object)
+        elif d != self.n_features_in_:
+            raise ValueError(
+                f"X has {d} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input."
+            )
+        elif source.names and tuple(getattr(self, "feature_names_in_", source.names)) != source.names:
+            raise ValueError(
+                "The columns of X must be those of the fit, in the same order: "
+                f"{', '.join(self.feature_names_in_)}, got {', '.join(source.names)}."
+            )
+
+    def _check_enough(self, n: int, least: int = 0) -> None:
+        """Raise ValueError for fewer rows than components, in scikit-learn's words."""
+        if n < max(self.n_components, least):
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {n}"
+            )
+
+    def _read(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+        least: int = 2,
+        in_batches: bool = False,
+    ) -> Read:
+        """Return the validated rows, and those with positive weight as a source.
+
+        The scale of the weights matters if there is a prior in counts, or if rows come ``in_batches``.
+        """
+        X = self._encoded(X, sample_weight, reset=reset)
+        kernels = kernels_of(self.device, X)
+        source: RowSource | None = stored_source(
+            X,
+            sample_weight,
+            on_device=kernels is not None and not in_batches,
+            allow_missing=self._allows_missing,
+        )
+        if source is not None:
+            self._check_columns(source, reset=reset)
+            if reset:
+                self._check_enough(rows_of(source), least)
+            left_out = isinstance(source, TensorSource) and sample_weight is not None and source.n < len(X)
+            kept = as_floats("sample_weight", sample_weight) > 0.0 if left_out else None  # type: ignore[arg-type]
+            return Read(np.empty((0, *source.tail), dtype=dtype_of(source)), None, kept, source, kernels)
+        rows, weight = self._array(X, sample_weight, reset=reset, least=least, in_batches=in_batches)
+        if weight is not None and not weight.any():
+            return Read(rows, weight, None, ArraySource.checked(rows[:0]), kernels)
+        kept = None if weight is None or weight.all() else weight > 0.0
+        some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
+        if of_some is not None and not (in_batches or self._model().in_counts):
+            # Equal weights change nothing, and the loops without weights are faster.
+            of_some = None if (of_some == of_some[0]).all() else of_some
+        if len(some) < least:
+            raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
+        if reset:
+            self._check_enough(len(some))
+        if get_config()["memory_limit"] is not None and not in_batches:  # a copy would exceed the limit
+            source = NpySource(rows, sample_weight=weight, allow_missing=self._allows_missing)
+        elif type(X) is ArraySource and some is X.y and (of_some is None) == (X.weight is None):
+            source = X  # its mean may be known
+        else:
+            source = ArraySource(some, of_some, allow_missing=self._allows_missing)
+        return Read(rows, weight, kept, source, kernels)
+
+    def _array(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        reset: bool,
+        least: int = 1,
+        in_batches: bool = False,
+    ) -> tuple[NDArray[Any], Array | None]:
+        """Return rows in memory as an array, and their weights."""
+        if type(X) is ArraySource:
+            no_weights_beside(sample_weight)
+            X, sample_weight = X.y, X.weight
+        floats = [np.float64, np.float32]
+        rows: NDArray[Any] = validated(self, X, dtype=floats, reset=reset, ensure_min_samples=least)
+        return rows, read_weights(sample_weight, rows, may_be_zero=in_batches and not reset)
+
+    def _source(self, X: Any, sample_weight: ArrayLike | None = None) -> RowSource:
+        """Return rows of positive weight for a fitted mixture."""
+        check_is_fitted(self)
+        X = self._encoded(X, reset=False)
+        source: RowSource | None = stored_source(
+            X,
+            sample_weight,
+            on_device=kernels_of(self.device, X) is not None,
+            allow_missing=self._allows_missing,
+        )
+        if source is None:
+            return ArraySource(
+                *self._array(X, sample_weight, reset=False), allow_missing=self._allows_missing
+            )
+        self._check_columns(source, reset=False)
+        return source
+
+    def _all_rows(self, X: Any) -> ArraySource | StoredSource:
+        """Return all rows for a fitted mixture, also those of weight zero of a source."""
+        if is_planned(X) or isinstance(X, UnitSource):
+            got = "units" if isinstance(X, UnitSource) else "a Dask collection"
+            raise TypeError(
+                f"X must be an array, a table or a file for values of each row, got {got}: give its parts, "
+                "for example with map_blocks or map_partitions."
+            )
+        source = self._source(X.unweighted() if isinstance(X, ArraySource | StoredSource) else X)
+        assert not isinstance(source, UnitSource)
+        return source
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -85,8 +362,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         self._validate_params()
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        if getattr(self, "dither", None) is not None:
-            read = read._replace(source=dithered_source(read.source))
         kept = None
         place = place_of(self)
         if place is not None:
@@ -121,21 +396,21 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=limits)
         settings = self._start_settings(problem, read)
         kind = kind_of_start(problem, settings)
-        races = kind == "race"
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
-        is_open = self.method == "auto" and self.acceleration is None
-        raced = is_open and races and not self._goes_on()
-        after_sample = raced and rows_of(source) > MOST and not read.kernels and self._steps_are_open()
-        em_suffices = bool(read.kernels) or (raced and rows_of(source) <= MOST) or after_sample
+        is_open = isinstance(self.method, str) and self.method == "auto"
+        raced = is_open and kind == "race" and not self._goes_on()
+        after_sample = raced and rows_of(source) > MOST and not read.kernels
+        method = self.method
+        if after_sample:
+            method = Accelerated(EM(), "squarem")
+        elif raced or (is_open and read.kernels):
+            method = "em"
         plan = make_plan(
-            "em" if em_suffices and self.method == "auto" else self.method,
-            self.batch_size,
-            self.step_size,
+            method,
             n=source.n,
             n_components=self.n_components,
             size=size,
             per_sample=rows_of(source) / source.n,
-            acceleration="squarem" if after_sample else self.acceleration,
         )
         check_access(plan.for_run, source)
         reserved = limits.reserve(source, plan.for_run, statistics=size, starts=True)
@@ -180,10 +455,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         multiple = AFTER_SAMPLE if after_sample else MULTIPLE
         return Fitting(problem, plan, passes, tol, settings.is_default, multiple, interrupted), starts, seeds
 
-    def _steps_are_open(self) -> bool:
-        """Return whether the user leaves batch size and step size to the library."""
-        return all(isinstance(one, str) and one == "auto" for one in (self.batch_size, self.step_size))
-
     def _start_settings(self, problem: Problem, read: Read) -> StartSettings:
         """Return what the starts depend on beside the problem."""
         return StartSettings(
@@ -192,7 +463,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
             float(self.tol),
             given=self._given_start(problem.bound.model, problem.bound.d),
             kept=read.kept,
-            moves=getattr(self, "moves", 0),
         )
 
     def _best(
@@ -295,7 +565,7 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         included: the result is close to that of a fit to all rows, and does not follow data that change.
         A stream that begins with ``partial_fit`` forgets its first rows, as their parameters were poor.
         For data that change, give the share of each call yourself:
-        ``method=methods.OnlineEM(step_size=0.05)``, or ``method="sem", step_size=0.05``.
+        ``method=methods.OnlineEM(step_size=0.05)``.
 
         Parameters
         ----------
@@ -309,11 +579,9 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
             Non-negative weights; rows of weight zero add nothing.
         """
         self._validate_params()
-        if getattr(self, "dither", None) is not None:
-            raise ValueError("dither must be None for partial_fit: add the noise to the rows yourself.")
         is_mapped = get_config()["memory_limit"] is not None and isinstance(X, np.memmap)
         if is_stored(X) or is_planned(X) or is_mapped:
-            for rows, weights in blocks_of(X, sample_weight, allow_missing=allows_missing(self)):
+            for rows, weights in blocks_of(X, sample_weight, allow_missing=self._allows_missing):
                 if hasattr(self, "weights_") or weights is None or np.any(weights):
                     self.partial_fit(rows, sample_weight=weights)
             if not hasattr(self, "weights_"):
@@ -355,16 +623,16 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
 
     def _own_step(self, n: int) -> Schedule | None:
         """Return the steps that the user gives for a stream, of batches of n rows, or None."""
-        given: Any = self.step_size if self.method == "sem" else "auto"
-        if isinstance(self.method, OnlineEM):
-            given = self.method.step_size
-        return None if isinstance(given, str) else resolve(given, n, n)
+        method = self.method
+        if not isinstance(method, OnlineEM) or "step_size" in method.left_out:
+            return None
+        return resolve(method.step_size, n, n)
 
     def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
         if self._own_step(source.n) is not None:  # it is that of the stream
-            parameters |= {"method": "auto", "batch_size": "auto", "step_size": "auto"}
+            parameters["method"] = "auto"
         return self._quietly(model, source, parameters, None)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
@@ -372,9 +640,6 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         parameters = self.get_params(deep=False)
         parameters |= {
             "method": "em",
-            "batch_size": "auto",
-            "step_size": "auto",
-            "acceleration": None,
             "max_iter": REFIT_PASSES,
             "warm_start": theta is not None,
             "verbose": 0,
@@ -396,6 +661,161 @@ class MixtureEstimator(MixtureScores, CallbackSupportMixin):  # type: ignore[mis
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta
+
+    def score_samples(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the log-likelihood of each row.
+
+        Parameters
+        ----------
+        X
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            float32 for rows of float32.
+        """
+        if is_planned(X):
+            return chunk_by_chunk(self, "score_samples", X)
+        return like(X, self._fitted().log_likelihoods(self._all_rows(X)))  # type: ignore[no-any-return]
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean log-likelihood of the rows, weighted if weights are given.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        y : ignored
+            For scikit-learn's conventions.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        source, fitted = self._source(X, sample_weight), self._fitted()
+        if isinstance(source, ArraySource) and source.weight is None:
+            return float(fitted.log_likelihoods(source).mean())
+        totals = fitted.totals(source)
+        return totals.log_likelihood / totals.weight
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most likely component of each row.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Indices of components.
+        """
+        if is_planned(X):
+            return chunk_by_chunk(self, "predict", X, dtype=np.intp)
+        return like(X, self._fitted().evaluate(self._all_rows(X), labels=True).labels)  # type: ignore[no-any-return]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the responsibilities: the probability that each row comes from each component.
+
+        Parameters
+        ----------
+        X
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray, shape (n, M)
+            Rows sum to 1; float32 for rows of float32.
+        """
+        if is_planned(X):
+            return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
+        return like(X, self._fitted().responsibilities(self._all_rows(X)))  # type: ignore[no-any-return]
+
+    def plot_convergence(self, axes: Any = None) -> Any:
+        """Plot the objective against passes, and return the matplotlib axes."""
+        return self.history_.plot(axes)
+
+    def impute(self, X: ArrayLike, random_state: Any = None) -> Any:
+        """Return the rows with missing cells filled in.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        random_state : int, RandomState or None
+            None: cells have their mean given the observed ones. Otherwise they are random draws, given the
+            observed ones.
+
+        Returns
+        -------
+        ndarray, shape (n, d)
+            float32 for rows of float32.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> covariances = [[[4.0, 2.0], [2.0, 3.0]]]
+        >>> mixture = swiftem.GaussianMixture.from_parameters(
+        ...     [1.0], [[1.0, 2.0]], covariances, missing="ignore"
+        ... )
+        >>> mixture.impute([[3.0, np.nan], [np.nan, np.nan]])
+        array([[3., 3.],
+               [1., 2.]])
+        """
+        rows = self._all_rows(X)
+        if isinstance(rows, TensorSource):
+            raise TypeError(
+                "X must be an array, a table or a file for impute, got rows on another device: copy them to "
+                "this process first."
+            )
+        rng = None
+        if random_state is not None:
+            rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return self._fitted().imputed(rows, rng)
+
+    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the Bayesian information criterion, −2 Σ w log g + p log Σ w; lower is better.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        return self._criteria(X, sample_weight)["bic"]
+
+    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return Akaike's information criterion, −2 Σ w log g + 2p; lower is better.
+
+        Parameters
+        ----------
+        X, sample_weight
+            As in :meth:`bic`.
+        """
+        return self._criteria(X, sample_weight)["aic"]
+
+    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the integrated completed likelihood criterion, BIC + 2·entropy; lower is better.
+
+        The entropy of the responsibilities, −Σ w Σ_m r_m log r_m, favours well-separated components
+        (Biernacki, Celeux and Govaert, 2000).
+
+        Parameters
+        ----------
+        X, sample_weight
+            As in :meth:`bic`.
+        """
+        return self._criteria(X, sample_weight, entropy=True)["icl"]
+
+    def _criteria(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, *, entropy: bool = False
+    ) -> dict[str, float]:
+        source = self._source(X, sample_weight)
+        if entropy and isinstance(source, UnitSource):
+            raise TypeError("X must be an array or a file for icl, got units of a cluster: use bic or aic.")
+        totals = self._fitted().totals(source, entropy=entropy)
+        return criteria(totals.log_likelihood, totals.weight, self._n_parameters(), totals.entropy)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return mixture_to_file(self)

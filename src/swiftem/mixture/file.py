@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import in_numpy
-from swiftem.core.schedules import constant, inverse, power, sample_size
 from swiftem.fit.history import History
-from swiftem.fit.model_content import ModelContent, check_parameters
+from swiftem.fit.model_content import (
+    ModelContent,
+    check_parameters,
+    method_from_header,
+    method_to_header,
+)
 from swiftem.fit.persistence import plain
-from swiftem.mixture.base import MixtureBase, Past
+from swiftem.methods import Method
 from swiftem.mixture.content import ONLINE, SAMPLE, read_online, read_past
 from swiftem.mixture.families import Blocks, Given, find_family, read_family
-from swiftem.mixture.online import OnlineMixture
+from swiftem.mixture.online import OnlineMixture, Past
 from swiftem.mixture.prior import NormalInverseWishart
 
 __all__ = [
@@ -34,7 +38,6 @@ __all__ = [
 LEFT_OUT = ("device",)
 """Parameters that belong to the fit, not to the model."""
 PLAIN = (int, float, str, bool, type(None))
-SCHEDULES = {schedule.__name__: schedule for schedule in (constant, inverse, power, sample_size)}
 NUMBERS = {
     "converged_": bool,
     "n_iter_": int,
@@ -49,7 +52,7 @@ ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
 """Parameters that may be arrays."""
 
 
-def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def mixture_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the content of a fitted mixture's file: header and arrays."""
     check_is_fitted(estimator)
     header, arrays = _parameters(estimator.get_params(deep=False))
@@ -72,7 +75,7 @@ def mixture_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, N
     return header | of_state[0], arrays | of_state[1]
 
 
-def state_to_file(estimator: MixtureBase) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def state_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the state of ``partial_fit``, or what it needs after a fit: header and arrays."""
     header: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}
@@ -136,9 +139,8 @@ def _categories(header: Any) -> dict[Any, tuple[Any, ...]]:
 def _parameters_of(content: ModelContent) -> dict[str, Any]:
     """Return the estimator's parameters from a file."""
     parameters = content.parameters(left_out=LEFT_OUT)
-    if "step_size" in content.header:
-        name, values = content.header["step_size"]
-        parameters["step_size"] = SCHEDULES[name](*values)
+    if "method" in content.header:
+        parameters["method"] = method_from_header(content.header["method"])
     if "family" in content.header:
         parameters["family"] = family_from_header(content.header["family"])
     if "prior" in content.header:
@@ -221,8 +223,8 @@ def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, N
             arrays |= flat(value, "parameter_params_init.")
         elif isinstance(value, NormalInverseWishart):
             header["prior"] = [getattr(value, field.name) for field in fields(value)]
-        elif type(value) in SCHEDULES.values():
-            header[name] = [type(value).__name__, [getattr(value, field.name) for field in fields(value)]]
+        elif isinstance(value, Method):
+            header["method"] = method_to_header(value) or "auto"
         elif name in ARRAYS and not callable(value):
             arrays[f"parameter_{name}"] = np.asarray(in_numpy(value))
     return header, arrays

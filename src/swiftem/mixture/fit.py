@@ -21,11 +21,11 @@ from swiftem.fit.history import Moment
 from swiftem.fit.stopping import MULTIPLE, Leaps, Remaining
 from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method, Squarem
-from swiftem.mixture.base import rows_of
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.device import em_on_device
 from swiftem.mixture.look import Look, Run
 from swiftem.mixture.plan import Plan, iterations_in
+from swiftem.mixture.rows import rows_of
 from swiftem.mixture.starts.accelerated import accelerated, beyond_plateau
 from swiftem.mixture.starts.components import starts_of
 from swiftem.mixture.starts.initial import DegenerateComponentWarning, reseed

@@ -8,35 +8,54 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import mixture
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import as_floats, check_real
+from swiftem.core.checks import as_floats, check_int, check_real, shown
 from swiftem.core.files import in_words
-from swiftem.core.types import Array, Theta
+from swiftem.core.types import Array, Index, Theta
+from swiftem.data.as_source import kernels_of
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, integer, one_of
-from swiftem.fit.validated import allows_missing
+from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.methods import Method
-from swiftem.mixture.base import MixtureBase
 from swiftem.mixture.content import FITTED, read_gaussians
-from swiftem.mixture.covariance import COVARIANCES
-from swiftem.mixture.gaussian_queries import GaussianQueries, covariances_of
+from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
+from swiftem.mixture.device import sample_on_device
+from swiftem.mixture.estimator import MixtureEstimator
+from swiftem.mixture.gaussian_parameters import (
+    block_of,
+    conditional,
+    covariances_of,
+    full_covariances,
+    precisions_of,
+    read_precisions_init,
+    read_start,
+    read_weights_init,
+)
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.prior import NormalInverseWishart
+from swiftem.mixture.tables.profile import component_table, spread_text
+from swiftem.show.numbers import counted
+from swiftem.show.table import Table
 
 __all__ = ["GaussianMixture"]
+
+HOW = ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")
+"""Further attributes of scikit-learn's class."""
 
 COPIES = 32
 """Arrays of the size of the statistics in memory at a time, for many columns (measured)."""
 
 
 @dataclass(eq=False, repr=False)
-class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore[misc]
+class GaussianMixture(MixtureEstimator, mixture.GaussianMixture):  # type: ignore[misc]
     """Gaussian mixture with the interface of :class:`sklearn.mixture.GaussianMixture`, and faster.
 
     All parameters and attributes of scikit-learn's class have the same meaning: only the import changes.
@@ -81,28 +100,9 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     method : str or Method
         How to fit: a name in ``swiftem.methods.METHODS``, "em" or "fiem" for example. "auto" is
         em for small n, or after a race of starts, and sem-vr otherwise; see
-        :mod:`swiftem.mixture.plan` for the rule. A method object of :mod:`swiftem.methods`, or one
-        of your own, has its own batch size and step size.
-    batch_size : int or "auto"
-        Rows that a stochastic method draws per iteration.
-    step_size : float, callable or "auto"
-        Step γ of a stochastic method, or a schedule of :mod:`swiftem.schedules`.
-    acceleration : {"squarem", "anderson"} or None
-        Acceleration of em, which then takes fewer passes: see :class:`swiftem.methods.Accelerated`. With it,
-        "auto" is em.
-    moves : int or "auto"
-        Maximum number of split-and-merge moves before a fit, on a sample
-        (:mod:`swiftem.mixture.starts.moves`): 20 by default after a race, and 0 from a start that
-        you give or name; with a number, also after that one. They are counted in ``history_.moves``, and need
-        1,000 rows.
-    dither : {"auto"} or None
-        "auto" adds uniform noise of one unit to the columns of X that are multiples of a unit, such as
-        integers: a component that sits on one value of such a column gains any likelihood. The noise is the
-        same in every fit, and that of a file is that of the same rows in an array.
-    concentration : float, optional
-        α ≥ 1 of a symmetric Dirichlet prior on the weights.
-    prior : NormalInverseWishart, optional
-        Prior on means and covariances: the fit is then the maximum a posteriori.
+        :mod:`swiftem.mixture.plan` for the rule. Or a method object: fields of it that are left out are
+        chosen for the data, as for its name. ``methods.FastIncrementalEM(batch_size=256)`` is fiem with
+        batches of 256 rows, ``methods.Accelerated(methods.EM(), "squarem")`` em with fewer passes.
     missing : {"error", "ignore"}
         Missing cells (NaN, None, masked, pandas' NA). "error", as in scikit-learn: they raise ValueError.
         "ignore": they are missing at random; the likelihood is that of the observed cells, and all methods of
@@ -111,6 +111,8 @@ class GaussianMixture(GaussianQueries, mixture.GaussianMixture):  # type: ignore
     device : str
         Where passes are computed: "cpu", "cuda" or "cuda:1"; "auto" is the GPU if X is an array there, else
         the CPU. float32 rows are fastest on a GPU. See ``docs/gpu.md``.
+    prior : NormalInverseWishart, optional
+        Prior on weights, means and covariances: the fit is then the maximum a posteriori.
 
     Attributes
     ----------
@@ -147,13 +149,11 @@ lower_bounds_, n_features_in_, feature_names_in_
     """
 
     _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
-        **MixtureBase._allowed,
+        **MixtureEstimator._allowed,
         "covariance_type": [one_of(["full", "tied", "diag", "spherical"])],
         "reg_covar": [NOT_NEGATIVE],
         "means_init": [NONE, ARRAY],
         "precisions_init": [NONE, ARRAY],
-        "moves": [one_of(["auto"]), integer(0)],
-        "dither": [NONE, one_of(["auto"])],
         "prior": [NONE, instance_of(NormalInverseWishart)],
     }
 
@@ -173,20 +173,14 @@ lower_bounds_, n_features_in_, feature_names_in_
     verbose: int = 0
     verbose_interval: int = 10
     method: str | Method = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
-    moves: int | str = "auto"
-    dither: str | None = None
-    concentration: float | None = None
-    prior: NormalInverseWishart | None = None
     missing: str = "error"
     device: str = "auto"
+    prior: NormalInverseWishart | None = None
 
     def __sklearn_tags__(self) -> Any:
         # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.
         tags = super(mixture.GaussianMixture, self).__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_missing(self)
+        tags.input_tags.allow_nan = self._allows_missing
         return tags
 
     def _check_parameters(self, X: Any, xp: Any = np) -> None:
@@ -211,7 +205,6 @@ lower_bounds_, n_features_in_, feature_names_in_
             self.n_components,
             covariance=self.covariance_type,
             reg_covar=check_real("reg_covar", self.reg_covar, minimum=0.0),
-            concentration=self.concentration,
             prior=self.prior,
             missing=self.missing,
         )
@@ -221,11 +214,11 @@ lower_bounds_, n_features_in_, feature_names_in_
         if self.weights_init is not None:
             given["weights"] = read_weights_init(self.weights_init, self.n_components)
         if self.means_init is not None:
-            given["means"] = _as_start("means", self.means_init, (self.n_components, d))
+            given["means"] = read_start("means", self.means_init, (self.n_components, d))
         if self.precisions_init is not None:
             kind = COVARIANCES[self.covariance_type]
             shape = kind.shape(self.n_components, d)
-            given["precisions_cholesky"] = factors_of_precisions(self.precisions_init, kind.name, shape)
+            given["precisions_cholesky"] = read_precisions_init(self.precisions_init, kind.name, shape)
             given["covariances"] = covariances_of(given["precisions_cholesky"], kind.name)
         return given
 
@@ -239,7 +232,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     def _read_fitted(self, content: ModelContent, d: int) -> None:
         self._set_arrays(*read_gaussians(content, self._model(), d))
         self._check_parameters(np.empty((0, d)), xp=np)
-        if self.prior is not None:
+        if self.prior is not None and self.prior.is_on_components:
             self.prior.bind(np.zeros(d), has_matrices=False)
 
     def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
@@ -253,38 +246,241 @@ lower_bounds_, n_features_in_, feature_names_in_
             )
         self._set_arrays(*parts)
 
+    def _set_arrays(self, weights: Array, means: Array, covariances: Array, factors: Array) -> None:
+        """Set the fitted attributes."""
+        self.weights_, self.means_, self.covariances_ = weights, means, covariances
+        self.precisions_cholesky_ = factors
+        self.precisions_ = precisions_of(factors, self.covariance_type)
 
-def read_weights_init(weights: ArrayLike, n_components: int) -> Array:
-    """Return the weights of a start; errors have scikit-learn's words."""
-    given = _as_start("weights", weights, (n_components,))
-    if not ((given >= 0.0) & (given <= 1.0)).all():
-        raise ValueError(
-            f"The parameter 'weights' should be in the range [0, 1], but got max value {given.min():.5f}, "
-            f"min value {given.max():.5f}"
+    @classmethod
+    def from_parameters(
+        cls,
+        weights: ArrayLike,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        *,
+        covariance_type: str = "full",
+        **parameters: Any,
+    ) -> Self:
+        """Return a fitted mixture with these parameters.
+
+        Parameters
+        ----------
+        weights : array-like, shape (M,)
+            Mixing weights, summing to 1.
+        means : array-like, shape (M, d)
+            Means.
+        covariances : array-like
+            Their shape depends on ``covariance_type``.
+        covariance_type : str
+            Kind of the covariances.
+        **parameters
+            Other parameters of the estimator.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([0.5, 0.5], [[0.0], [4.0]], [[[1.0]], [[1.0]]])
+        >>> mixture.predict([[1.0], [3.0]])
+        array([0, 1])
+        """
+        n_components = len(as_floats("weights", weights, shape=(None,)))
+        model = GaussianMixtureModel(n_components, covariance=covariance_type)
+        theta = model.theta(weights=weights, means=means, covariances=covariances)
+        made = cls(n_components, covariance_type=covariance_type, **parameters)
+        made._become(theta, theta.means.shape[1], made._model())
+        return made
+
+    def _theta(self, d: int | None = None) -> GaussianTheta:
+        """Return the current parameters for ``d`` columns: a user may have set them."""
+        weights, means, factors = (
+            np.asarray(getattr(self, name), dtype=np.float64)
+            for name in ("weights_", "means_", "precisions_cholesky_")
         )
-    if abs(given.sum() - 1.0) > (1e-6 if getattr(weights, "dtype", None) == np.float32 else 1e-8):
-        raise ValueError(
-            f"The parameter 'weights' should be normalized, but got sum(weights) = {given.sum():.5f}"
+        kind = COVARIANCES[self.covariance_type]
+        if hasattr(self, "covariances_"):
+            covariances = np.asarray(self.covariances_, dtype=np.float64)
+        else:
+            covariances = covariances_of(factors, kind.name)
+        d = means.shape[-1] if d is None else d
+        shape = kind.shape(self.n_components, d)
+        if (weights.shape, means.shape) != ((self.n_components,), (self.n_components, d)) or (
+            {covariances.shape, factors.shape} != {shape}
+        ):
+            raise ValueError(
+                f"The fitted parameters must be of {self.n_components} components of covariance_type="
+                f"{self.covariance_type!r} and {d} columns, but are not: fit again, without warm_start."
+            )
+        return GaussianTheta(weights, means, covariances, factors)
+
+    def attributes_of(self, theta: Theta) -> dict[str, NDArray[Any]]:
+        """Return the attributes for ``theta``, for callbacks."""
+        made = type(self)(**self.get_params(deep=False))
+        made._set_arrays(*theta)
+        return {name: getattr(made, name) for name in (*FITTED, "precisions_")}
+
+    def to_sklearn(self) -> Any:
+        """Return scikit-learn's mixture with the same parameters.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([1.0], [[0.0]], [[[1.0]]])
+        >>> type(mixture.to_sklearn()).__module__
+        'sklearn.mixture._gaussian_mixture'
+        """
+        check_is_fitted(self)
+        theirs = mixture.GaussianMixture()
+        known = theirs.get_params()
+        values = {name: value for name, value in self.get_params(deep=False).items() if name in known}
+        if not isinstance(values["init_params"], str) or values["init_params"] == "race":
+            values["init_params"] = "kmeans"
+        theirs.set_params(**values)
+        for name in (*FITTED, "precisions_", *HOW):
+            if hasattr(self, name):
+                setattr(theirs, name, deepcopy(getattr(self, name)))
+        return theirs
+
+    def full_covariances(self) -> Array:
+        """Return the covariances as matrices, shape (M, d, d), for all covariance types."""
+        check_is_fitted(self)
+        covariances = np.asarray(self.covariances_, dtype=np.float64)
+        return full_covariances(covariances, self.covariance_type, *self.means_.shape)
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
+
+        If ``device`` is a GPU both are tensors there, drawn there: other rows than those of the CPU.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        """
+        check_is_fitted(self)
+        check_int("n_samples", n_samples, minimum=-1)  # scikit-learn raises an error below 1
+        kernels = kernels_of(self.device)
+        if kernels is not None and n_samples > 0:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            return sample_on_device(  # type: ignore[no-any-return]
+                self._theta(), self.covariance_type, n_samples, kernels, seed, self.means_.dtype
+            )
+        rows, labels = super().sample(n_samples)
+        return rows, labels
+
+    def marginal(self, columns: Sequence[int] | Sequence[str]) -> Self:
+        """Return the marginal mixture of some columns; the covariance type is the same.
+
+        Parameters
+        ----------
+        columns : sequence of int or of str
+            The columns, in the order of the result: numbers, or names if the fit had names.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([1.0], [[1.0, 2.0]], [[[1.0, 0.5], [0.5, 2.0]]])
+        >>> mixture.marginal([1]).covariances_
+        array([[[2.]]])
+        """
+        index = self._columns(columns)
+        theta = self._theta()
+        covariances = block_of(theta.covariances, self.covariance_type, index)
+        return self._like(index, theta.weights, theta.means[:, index], covariances)
+
+    def condition(self, columns: Sequence[int] | Sequence[str], values: ArrayLike) -> Self:
+        r"""Return the mixture of the other columns, given values of some; the covariance type is the same.
+
+        Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances are
+        those of the regression of the other columns on the given ones.
+
+        Parameters
+        ----------
+        columns : sequence of int or of str
+            The given columns: numbers, or names if the fit had names.
+        values : array-like, shape (len(columns),)
+            Their values.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> mixture = swiftem.GaussianMixture.from_parameters([1.0], [[0.0, 0.0]], [[[1.0, 0.5], [0.5, 1.0]]])
+        >>> given = mixture.condition([0], [2.0])
+        >>> given.means_, given.covariances_
+        (array([[1.]]), array([[[0.75]]]))
+        """
+        given = self._columns(columns)
+        rest = np.setdiff1d(np.arange(self.means_.shape[1]), given)
+        if not len(rest):
+            raise ValueError("columns must leave at least one column, got all of them.")
+        x = as_floats("values", values, shape=(len(given),))
+        return self._like(rest, *conditional(self._theta(), self.covariance_type, given, x, rest))
+
+    def _like(self, index: Index, weights: Array, means: Array, covariances: Array) -> Self:
+        """Return a mixture of the columns ``index``, with the same covariance type, precision and names."""
+        made = type(self).from_parameters(
+            weights, means, covariances, covariance_type=self.covariance_type, random_state=self.random_state
         )
-    return given
+        made._set_arrays(*(np.asarray(part, dtype=self.means_.dtype) for part in made._theta()))
+        if hasattr(self, "feature_names_in_"):
+            made.feature_names_in_ = self.feature_names_in_[index]
+        return made
 
+    def _columns(self, columns: Sequence[Any]) -> Index:
+        check_is_fitted(self)
+        d = self.means_.shape[1]
+        index = np.asarray(columns)
+        if index.dtype.kind in "OU" and hasattr(self, "feature_names_in_"):
+            known = {name: place for place, name in enumerate(self.feature_names_in_)}
+            unknown = [name for name in columns if name not in known]
+            if unknown:
+                raise ValueError(f"columns must be names of columns in the fit, got {shown(unknown[0])}.")
+            index = np.array([known[name] for name in columns])
+        if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
+            raise ValueError(f"columns must be column numbers, at least one, got {shown(columns)}.")
+        if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
+            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
+        return np.asarray(index % d, dtype=np.intp)
 
-def factors_of_precisions(precisions: ArrayLike, kind: str, shape: tuple[int, ...]) -> Array:
-    """Return ``precisions_cholesky`` of the precisions of a start; errors have scikit-learn's words."""
-    given = _as_start(f"{kind} precision", precisions, shape)
-    if kind in ("diag", "spherical"):
-        if not (given > 0.0).all():
-            raise ValueError(f"'{kind} precision' should be positive")
-        return np.sqrt(given)
-    is_symmetric = np.allclose(given, np.swapaxes(given, -1, -2))
-    if not is_symmetric or not (np.linalg.eigvalsh(given) > 0.0).all():
-        raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
-    # With rows and columns in reverse order the lower factor becomes the upper one.
-    return np.asarray(np.linalg.cholesky(given[..., ::-1, ::-1])[..., ::-1, ::-1], dtype=np.float64)
+    def summary(self) -> Table:
+        """Return a table to print: mean ± standard deviation of each column by component.
 
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = [1.0], [[2.0, -1.0]], [[[4.0, 0.0], [0.0, 1.0]]]
+        >>> swiftem.GaussianMixture.from_parameters(*given).summary()
+        Mixture of 1 component, Gaussian with full covariances
+        <BLANKLINE>
+        column    component 0
+        weight          100 %
+        column 0        2 ± 2
+        column 1       -1 ± 1
+        """
+        check_is_fitted(self)
+        variances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type in ("full", "tied"):
+            variances = np.diagonal(variances, axis1=-2, axis2=-1)
+        elif self.covariance_type == "spherical":
+            variances = variances[:, None]
+        deviations = np.sqrt(np.broadcast_to(variances, self.means_.shape))
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
+        rows = [
+            (str(name), *map(spread_text, means.tolist(), spreads.tolist()))
+            for name, means, spreads in zip(names, self.means_.T, deviations.T, strict=True)
+        ]
+        count = counted(self.n_components, "component")
+        title = f"Mixture of {count}, Gaussian with {self.covariance_type} covariances"
+        return component_table(title, ("column",), self.weights_, rows)
 
-def _as_start(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    given = as_floats(name, values)
-    if given.shape != shape:
-        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}")
-    return given
+    def plot(self, X: ArrayLike | None = None, axes: Any = None) -> Any:
+        """Plot the components of a mixture of two columns as ellipses, over ``X``; return the axes."""
+        from swiftem.mixture.plots import draw_mixture
+
+        if self.means_.shape[1] != 2:
+            raise ValueError(
+                f"plot needs a mixture of two columns, got {self.means_.shape[1]}: "
+                "call marginal([i, j]) first."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)

@@ -73,7 +73,8 @@ class GaussianMixtureModel(Model):
     known_weights : sequence of float, shape (M,), optional
         Fixed weights, which are not estimated; the penalty on them is then a constant and omitted.
     concentration : float, optional
-        α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i.
+        α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i; by
+        default that of ``prior``.
     reg_covar : float
         Added to the variances in the M-step, as in scikit-learn. It is not part of the penalty: EM may then
         increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.
@@ -123,6 +124,10 @@ class GaussianMixtureModel(Model):
         check_int("n_components", self.n_components, minimum=1)
         check_choice("covariance", self.covariance, tuple(COVARIANCES))
         is_estimated = COVARIANCES[self.covariance].is_estimated
+        if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
+            raise TypeError(f"prior must be a NormalInverseWishart, got {type(self.prior).__name__}.")
+        if self.prior is not None and self.prior.concentration is not None:
+            self._split_prior(self.prior)
         if self.concentration is not None and self.epsilon:  # zero after `replace`
             raise ValueError("concentration must be left out if epsilon is given.")
         for name in ("delta", "epsilon"):
@@ -132,8 +137,6 @@ class GaussianMixtureModel(Model):
         check_real("reg_covar", self.reg_covar, minimum=0.0, maximum=LARGEST**2)
         if self.concentration is not None:
             check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
-        if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
-            raise TypeError(f"prior must be a NormalInverseWishart, got {type(self.prior).__name__}.")
         if is_estimated and self.delta:
             raise ValueError(
                 f"delta must be left out for covariance={self.covariance!r}: give a prior instead."
@@ -148,6 +151,14 @@ class GaussianMixtureModel(Model):
             known = as_floats("known_weights", self.known_weights, shape=(self.n_components,))
             check_simplex("known_weights", known)
             object.__setattr__(self, "known_weights", tuple(known.tolist()))
+
+    def _split_prior(self, prior: NormalInverseWishart) -> None:
+        """Move the concentration of a prior into the model's own field."""
+        if self.concentration is not None:
+            raise ValueError("concentration must be left out if the prior has one.")
+        object.__setattr__(self, "concentration", prior.concentration)
+        rest = replace(prior, concentration=None) if prior.is_on_components else None
+        object.__setattr__(self, "prior", rest)
 
     @property
     def in_counts(self) -> bool:

@@ -14,7 +14,7 @@ from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import in_memory
-from swiftem.mixture.base import rows_of
+from swiftem.mixture.rows import rows_of
 
 __all__ = ["Look", "Run"]
 

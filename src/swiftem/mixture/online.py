@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.plan import kernels_for
 from swiftem.mixture.starts.components import starts_of
 
-__all__ = ["OnlineMixture", "Reservoir"]
+__all__ = ["OnlineMixture", "Past", "Reservoir"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Size of the sample of rows: minimum, maximum, and rows per estimated number."""
@@ -30,6 +30,14 @@ POWER = 2.0
 
 FitRows = Callable[[ArraySource, Theta | None], Theta]
 """Fits a few rows: from a new start, or from given parameters."""
+
+
+class Past(NamedTuple):
+    """What ``fit`` stores for a later ``partial_fit``: statistics, their centre, and the rows' weight."""
+
+    s: Array | None
+    centre: Array
+    weight: float
 
 
 @dataclass(frozen=True)

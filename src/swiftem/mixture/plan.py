@@ -25,12 +25,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from swiftem.core.checks import shown
 from swiftem.core.schedules import StepSize, power
-from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM, has_field, make_method
-from swiftem.methods.accelerated import ACCELERATIONS, Acceleration
+from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM
+from swiftem.methods.accelerated import Acceleration
 
 __all__ = ["METHOD_NAMES", "SMALL", "Plan", "iterations_in", "kernels_for", "make_plan"]
 
@@ -92,86 +90,44 @@ class Plan:
         return BATCH_EM if self.acceleration is None else Accelerated(BATCH_EM, self.acceleration)
 
 
-def make_plan(
-    method: str | Method,
-    batch_size: Any,
-    step_size: Any,
-    *,
-    n: int,
-    n_components: int,
-    size: int,
-    per_sample: float = 1.0,
-    acceleration: str | None = None,
-) -> Plan:
-    """Return the plan for n samples and statistics of length ``size``; with an acceleration, "auto" is em.
+def make_plan(method: str | Method, *, n: int, n_components: int, size: int, per_sample: float = 1.0) -> Plan:
+    """Return the plan for n samples and statistics of length ``size``.
 
-    A sample is a row, or a unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would
-    leave workers without work.
+    Fields that a method object leaves out are chosen for the data, as for its name. A sample is a row, or a
+    unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would leave workers without
+    work.
 
-    >>> make_plan("auto", "auto", "auto", n=1000, n_components=3, size=18).name
+    >>> make_plan("auto", n=1000, n_components=3, size=18).name
     'em'
-    >>> make_plan("auto", "auto", "auto", n=500_000, n_components=16, size=720).name
+    >>> make_plan("auto", n=500_000, n_components=16, size=720).name
     'sem-vr'
     """
-    if isinstance(method, Method):
-        for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
-            if not (isinstance(value, str) and value == "auto"):
-                raise ValueError(f"{argument} must be left out if method is an object, which has its own.")
-        if isinstance(method, Accelerated) and isinstance(method.method, EM) and acceleration is None:
-            return Plan("em", None, None, method.scheme)
-        _check_acceleration(acceleration, method.name)
-        return Plan(method.name, None if isinstance(method, EM) else method, None, _scheme(acceleration))
-    _check_acceleration(acceleration, method)
-    name, needed = method, NOISE * size / per_sample
-    if acceleration is not None:
-        name = "em"
-    if name == "auto":
+    needed = NOISE * size / per_sample
+    if isinstance(method, str) and method == "auto":
         # One component needs no iterations: em ends after one.
         is_worth_it = n_components > 1 and n / needed >= WORTH and kernels_for(n, size) == "auto"
-        name = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
-    _check_steps(name, method, batch_size, step_size)
-    if name == "em":
-        return Plan("em", None, None, _scheme(acceleration))
-    if batch_size == "auto" and per_sample > 1.0:
+        method = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
+    given = METHODS[method]() if isinstance(method, str) else method
+    if isinstance(given, Accelerated) and isinstance(given.method, EM):
+        return Plan("em", None, None, given.scheme)
+    if isinstance(given, EM):
+        return Plan("em", None, None)
+    b = min(n, max(LEAST_BATCH, min(LARGEST_BATCH, n // LEAST_ITERATIONS)))
+    if per_sample > 1.0:
         b = max(1, n // UNIT_ITERATIONS)
-    elif batch_size == "auto":
-        b = min(n, max(LEAST_BATCH, min(LARGEST_BATCH, n // LEAST_ITERATIONS)))
-    else:
-        b = min(int(batch_size), n)
-    step: StepSize = step_size
-    if step_size == "auto":
-        # At least b/n: one iteration of em per epoch, and as stable as em.
-        step = FIRST_STEP if name == "sem" else min(LARGEST_STEP, max(b / n, b / needed))
-    quick = name != "sem" and n >= needed
-    return Plan(
-        name,
-        make_method(name, step_size=step, batch_size=b, memory_dtype="float32", memory_order="shuffled"),
-        OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH)) if quick else None,
+    b = given.resolved(batch_size=b).batch_size
+    # At least b/n: one iteration of em per epoch, and as stable as em.
+    step: StepSize = min(LARGEST_STEP, max(b / n, b / needed))
+    is_sem = given.name == "sem"
+    chosen = given.resolved(
+        batch_size=b,
+        step_size=FIRST_STEP if is_sem else step,
+        memory_dtype="float32",
+        memory_order="shuffled",
     )
-
-
-def _check_acceleration(acceleration: str | None, name: str) -> None:
-    """Raise ValueError for the acceleration of another method than em."""
-    if acceleration is not None and name not in ("auto", "em"):
-        raise ValueError(
-            f"acceleration must be None for method={name!r}, got {acceleration!r}: only em's passes are "
-            "accelerated."
-        )
-
-
-def _check_steps(name: str, method: str, batch_size: Any, step_size: Any) -> None:
-    """Raise ValueError for a batch size or step size that the method, chosen or named, does not have."""
-    for argument, value in (("batch_size", batch_size), ("step_size", step_size)):
-        if not (isinstance(value, str) and value == "auto") and not has_field(name, argument):
-            which = f"method={name!r}" if method == name else f"method={method!r}, which is {name} here"
-            raise ValueError(
-                f"{argument} must be 'auto' for {which}, got {shown(value)}: name another method, such as "
-                "'sem-vr'."
-            )
-
-
-def _scheme(acceleration: str | None) -> Acceleration | None:
-    return None if acceleration is None else ACCELERATIONS[acceleration]()
+    is_open = not given.left_out.isdisjoint(("step_size", "batch_size"))
+    first = OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH))
+    return Plan(given.name, chosen, first if is_open and n >= needed and not is_sem else None)
 
 
 def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> int:

@@ -1,4 +1,4 @@
-"""The conjugate prior on means and covariances."""
+"""The conjugate prior on weights, means and covariances."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BoundPrior(NamedTuple):
 
 @dataclass(frozen=True)
 class NormalInverseWishart:
-    r"""Normal-inverse-Wishart prior of each component, in counts, as textbooks write it.
+    r"""Normal-inverse-Wishart prior of each component, in counts, and a Dirichlet prior on the weights.
 
     :math:`\Sigma \sim \mathrm{IW}(\Psi, \nu)` and :math:`\mu \mid \Sigma \sim N(m_0, \Sigma / \kappa_0)`:
     as if :math:`\kappa_0` samples at :math:`m_0` and ν samples with scatter Ψ had been seen before. Its form
@@ -42,14 +42,16 @@ class NormalInverseWishart:
 
     Parameters
     ----------
-    degrees_of_freedom : float
-        ν, above d − 1.
-    scale : float, or array-like of shape (d,) or (d, d)
+    degrees_of_freedom : float, optional
+        ν, above d − 1. It is given with ``scale``; without both there is a prior on the weights only.
+    scale : float, or array-like of shape (d,) or (d, d), optional
         Ψ, positive definite; a number or a vector means a diagonal matrix.
     mean_precision : float
         :math:`\kappa_0`; zero means no prior on the means.
     mean : array-like, shape (d,), optional
         :math:`m_0`, by default the mean of the data.
+    concentration : float, optional
+        α ≥ 1 of a symmetric Dirichlet prior on the weights.
 
     Examples
     --------
@@ -63,12 +65,19 @@ class NormalInverseWishart:
             [0.   , 0.125]]])
     """
 
-    degrees_of_freedom: float
-    scale: Any
+    degrees_of_freedom: float | None = None
+    scale: Any = None
     mean_precision: float = 0.0
     mean: Any = None
+    concentration: float | None = None
 
     def __post_init__(self) -> None:
+        if self.concentration is not None:
+            check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)
+        if not self.is_on_components:
+            if self.scale is not None or self.mean_precision or self.mean is not None:
+                raise ValueError("degrees_of_freedom must be given for a prior on means and covariances.")
+            return
         check_real("degrees_of_freedom", self.degrees_of_freedom, minimum=0.0, maximum=STRONGEST)
         check_real("mean_precision", self.mean_precision, minimum=0.0, maximum=STRONGEST)
         scale = as_floats("scale", self.scale)
@@ -84,9 +93,15 @@ class NormalInverseWishart:
         if self.mean is not None:
             object.__setattr__(self, "mean", _as_tuple(as_floats("mean", self.mean, shape=(None,))))
 
+    @property
+    def is_on_components(self) -> bool:
+        """Whether there is a prior on covariances, and perhaps on means."""
+        return self.degrees_of_freedom is not None
+
     def bind(self, centre: Array, *, has_matrices: bool) -> BoundPrior:
         """Return the prior in centred coordinates, still in counts, with ν as its degrees."""
         d = len(centre)
+        assert self.degrees_of_freedom is not None
         if not self.degrees_of_freedom > d - 1:
             raise ValueError(
                 f"prior.degrees_of_freedom must be above d - 1 = {d - 1}, got {self.degrees_of_freedom:g}."

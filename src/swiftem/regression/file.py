@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import check_simplex
 from swiftem.fit.history import History
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.model_content import ModelContent, method_from_header, method_to_header
 from swiftem.fit.persistence import plain
+from swiftem.methods import Method
 from swiftem.mixture.file import (
     PLAIN,
     family_from_header,
@@ -43,6 +44,8 @@ def regressions_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArr
     header: dict[str, Any] = {
         "parameters": {name: value for name, value in given.items() if isinstance(value, PLAIN)}
     }
+    if isinstance(estimator.method, Method):
+        header["method"] = method_to_header(estimator.method) or "auto"
     header |= {name: plain(getattr(estimator, name)) for name in RESULTS | LATER}
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
@@ -59,7 +62,10 @@ def regressions_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArr
 
 def regressions_from_file(cls: type[Any], content: ModelContent) -> Any:
     """Return the mixture of a file, or raise an error that says what is wrong with the file."""
-    made = cls(**content.parameters(left_out=()))
+    parameters = content.parameters(left_out=())
+    if "method" in content.header:
+        parameters["method"] = method_from_header(content.header["method"])
+    made = cls(**parameters)
     made._validate_params()
     d = content.integer("n_features_in_", 1)
     for name in ARRAYS:

@@ -9,8 +9,9 @@ so that log-likelihoods are finite, concave in β, and still tell components apa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
@@ -19,28 +20,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.messages import warn
-from swiftem.core.process import clock
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Tree
 from swiftem.fit.checkpoint import FitCheckpoint, place_of
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, drive
+from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
-from swiftem.fit.watch import NoStart, StartWatch, Watcher
+from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.regression.responses import Observed
-
-__all__ = [
-    "NewtonFit",
-    "Regressions",
-    "Units",
-    "best_start",
-    "fit_counts",
-    "log_densities",
-    "mean_of",
-    "newton_fit",
-    "normalised",
-    "one_pass",
-]
 
 NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
 
@@ -230,72 +217,72 @@ def best_start(
     return best
 
 
-@dataclass
-class NewtonFit:
-    """State of a fit of counts: parameters of standardised rows, passes, objectives, and how it ended.
-
-    ``bound`` is that of the parameters ``before`` the last pass.
-    """
+@dataclass(kw_only=True)
+class NewtonFit(FitState):
+    """State of a fit of counts: parameters of standardised rows, now and ``before`` the last pass."""
 
     now: Regressions
     before: Regressions | None = None
-    passes: int = 0
-    bound: float = -inf
-    moments: list[Moment] = field(default_factory=list)
-    converged: bool = False
-    interrupted: bool = False
+
+    @property
+    def bound(self) -> float:
+        """The largest mean log-likelihood; the last pass may have lost some by rounding."""
+        return max((-moment.objective for moment in self.moments), default=-inf)
+
+    def restore(self, kept: Mapping[str, Tree]) -> None:
+        """Restore what a checkpoint stored; raise an error if it has another form."""
+        like = self.now
+        super().restore(kept)
+        check_form("now", self.now, like)
 
 
-def newton_fit(
-    X: Array,
-    y: Array,
-    weight: Array,
-    start: Regressions,
-    *,
-    tol: float,
-    max_iter: int,
-    ridge: float,
-    watch: StartWatch,
-    keeper: NoStart | None = None,
-) -> NewtonFit:
-    """Return the fit from a start; it has converged if a pass gains less than ``tol``.
+@dataclass(frozen=True)
+class NewtonPass:
+    """Passes of em whose M-step is a Newton step per component.
 
-    ``bound`` is that of the parameters returned. ``keeper`` has the checkpoints.
+    Attributes
+    ----------
+    fit : NewtonFit
+        The fit.
+    design, y, weight : ndarray
+        Standardised rows, counts and weights.
+    ridge : float
+        Precision of the prior on the coefficients.
+    tol : float
+        The fit has converged if a pass gains less.
     """
-    with keeper or NoStart() as kept, DeferredInterrupt() as interrupt:
-        fit, began = NewtonFit(start), clock()
-        saved = kept.load()
-        if saved is not None:
-            with kept.reading():
-                fit = NewtonFit(**saved["fit"])
-                check_form("now", fit.now, start)
-                began -= saved["seconds"]
 
-        def place() -> dict[str, object]:
-            return {"fit": vars(fit).copy(), "seconds": clock() - began}
+    fit: NewtonFit
+    design: Array
+    y: Array
+    weight: Array
+    ridge: float
+    tol: float
 
-        try:
-            while fit.passes < max_iter and not fit.converged:
-                interrupt.check()
-                watch.check()
-                later, value = one_pass("poisson", X, y, weight, fit.now, ridge, 0.0)
-                fit.passes += 1
-                fit.converged = value - fit.bound < tol
-                if value < fit.bound and fit.before is not None:  # by rounding: those before are better
-                    fit.now = fit.before
-                moment = Moment(float(fit.passes), clock() - began, -value, 1.0, 0, "em")
-                fit.moments = [*fit.moments, moment]
-                stop = watch(moment, fit.now)
-                fit.bound = max(value, fit.bound)
-                if fit.converged or stop:
-                    break
-                fit.now, fit.before = later, fit.now
-                kept.save(place)
-        except KeyboardInterrupt:
-            fit.interrupted = True
-        else:
-            kept.save(place, is_end=True)
-    return fit
+    def begin(self, drive: Drive) -> None:
+        """Begin the phase."""
+
+    def advance(self, drive: Drive) -> Outcome | None:
+        """Make a pass; return how the fit ended, or None if it goes on."""
+        drive.check()
+        fit, bound = self.fit, self.fit.bound
+        later, value = one_pass("poisson", self.design, self.y, self.weight, fit.now, self.ridge, 0.0)
+        fit.passes += 1.0
+        if value < bound and fit.before is not None:  # by rounding: those before are better
+            fit.now = fit.before
+        is_stopped = drive.note(-value, 1.0, "em", fit.now)
+        if value - bound < self.tol:
+            return Outcome.CONVERGED
+        if not is_stopped:
+            fit.now, fit.before = later, fit.now
+        return None if drive.left >= 1.0 else Outcome.OUT_OF_PASSES
+
+    def kept(self) -> Tree:
+        """Return nothing: a pass depends on the fit alone."""
+        return ()
+
+    def restore(self, kept: Any) -> None:
+        """Restore nothing."""
 
 
 def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
@@ -338,28 +325,22 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
         starts = make() if kept is None else kept.starts(make, check)
 
         def one(number: int, watch: StartWatch) -> NewtonFit:
-            return newton_fit(
-                design,
-                values,
-                weight,
-                starts[number],
-                tol=float(estimator.tol),
-                max_iter=int(estimator.max_iter),
-                ridge=float(estimator.smoothing),
-                watch=watch,
-                keeper=None if kept is None else kept.of_start(number),
-            )
+            fit = NewtonFit(now=starts[number])
+            newton = NewtonPass(fit, design, values, weight, float(estimator.smoothing), float(estimator.tol))
+            keeper = None if kept is None else kept.of_start(number)
+            drive(fit, [Phase(newton)], max_passes=int(estimator.max_iter), watch=watch, keeper=keeper)
+            return fit
 
         with Watcher(estimator._new_joint(), len(starts), rows, most_looks=estimator.max_iter) as watcher:
             fit = max(watcher.map(one), key=lambda found: found.bound)
     found = units.outside(fit.now)
     estimator._set(found._replace(variances=np.full(n_components, np.nan)))
-    estimator.n_iter_, estimator.converged_, estimator.method_ = fit.passes, fit.converged, "em"
+    estimator.n_iter_, estimator.converged_, estimator.method_ = int(fit.passes), fit.converged, "em"
     estimator.history_, estimator.lower_bound_ = History(fit.moments), fit.bound
     estimator.lower_bounds_ = [-moment.objective for moment in fit.moments]
     estimator.stationarity_ = np.nan
     if fit.interrupted:
-        said = f"The fit was interrupted after {fit.passes} passes; the model is as it was then."
+        said = f"The fit was interrupted after {fit.passes:.0f} passes; the model is as it was then."
         warn(said, InterruptedWarning)
     elif not fit.converged:
         warn(NOT_CONVERGED, ConvergenceWarning)

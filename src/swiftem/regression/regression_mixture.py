@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import as_floats, check_simplex, shown
+from swiftem.core.checks import as_floats, check_simplex, in_numpy, shown
+from swiftem.core.types import Array
 from swiftem.fit.checkpoint import Place, kept_apart
+from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_content import ModelContent
-from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, one_of
+from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import read_weights
+from swiftem.methods import EM, Method
 from swiftem.mixture.plan import METHOD_NAMES
+from swiftem.mixture.scores import NUMBERS, criteria
+from swiftem.mixture.tables.profile import chosen_places, component_table
 from swiftem.regression.file import regressions_from_file, regressions_to_file
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.joint_mixture import JointMixture
-from swiftem.regression.newton_em import Regressions, fit_counts
-from swiftem.regression.queries import RegressionQueries
-from swiftem.regression.responses import Observed, name_of, read_responses
+from swiftem.regression.newton_em import Regressions, fit_counts, log_densities, mean_of, normalised
+from swiftem.regression.responses import Observed, name_of, read_responses, read_rows
+from swiftem.show.numbers import counted, number_text
+from swiftem.show.table import Table
 
-__all__ = ["RegressionMixture"]
+INTERCEPT, NOISE = "(intercept)", "(noise)"
+"""Names of these parameters beside those of the columns."""
+POINTS = 100
+"""Points of a curve in a plot."""
+MOST = 1e15
+"""Largest mean of a Poisson draw: above it the normal distribution has the same digits."""
 
 OF_FIT = (
     "converged_",
@@ -44,17 +57,13 @@ OF_MIXTURE = (
     "random_state",
     "warm_start",
     "verbose",
-    "verbose_interval",
     "method",
-    "batch_size",
-    "step_size",
-    "acceleration",
 )
 """Parameters of the regressions that are those of this mixture."""
 
 
 @dataclass(eq=False, repr=False)
-class RegressionMixture(RegressionQueries):
+class RegressionMixture(Estimator):
     r"""Mixture of linear or Poisson regressions of y on X, fitted by EM.
 
     A row is of class m with probability :math:`\omega_m`; given the class, y is normal with mean
@@ -81,12 +90,10 @@ class RegressionMixture(RegressionQueries):
     n_init : int
         Number of fits, of which the best is kept. Each starts from the best of ten candidates, which are
         compared on a sample of 2,000 rows.
-    random_state, warm_start, verbose, verbose_interval
+    random_state, warm_start, verbose
         As in :class:`swiftem.Mixture`.
-    method : str
+    method : str or Method
         How to fit normal responses, as in :class:`swiftem.Mixture`; Poisson responses need em.
-    batch_size, step_size, acceleration
-        As in :class:`swiftem.Mixture`, for normal responses.
 
     Attributes
     ----------
@@ -127,7 +134,7 @@ class RegressionMixture(RegressionQueries):
         "smoothing": [NOT_NEGATIVE],
         "max_iter": [AT_LEAST_ONE],
         "n_init": [AT_LEAST_ONE],
-        "method": [one_of(METHOD_NAMES)],
+        "method": [one_of(METHOD_NAMES), instance_of(Method)],
     }
 
     n_components: int = 2
@@ -141,11 +148,7 @@ class RegressionMixture(RegressionQueries):
     random_state: Any = None
     warm_start: bool = False
     verbose: int = 0
-    verbose_interval: int = 10
-    method: str = "auto"
-    batch_size: int | str = "auto"
-    step_size: Any = "auto"
-    acceleration: str | None = None
+    method: str | Method = "auto"
 
     @classmethod
     def from_parameters(
@@ -283,21 +286,10 @@ class RegressionMixture(RegressionQueries):
                 "family must be 'gaussian' for partial_fit, got 'poisson', which has no finite statistics: "
                 "fit all rows, with warm_start=True to continue from the last result."
             )
-        if self.method not in ("auto", "em"):
+        if not (isinstance(self.method, EM) or self.method in ("auto", "em")):
             raise ValueError(
                 f"method must be 'em' or 'auto' for family='poisson', which has no finite statistics, "
-                f"got {self.method!r}."
-            )
-        for argument in ("batch_size", "step_size"):
-            if not isinstance(getattr(self, argument), str):
-                raise ValueError(
-                    f"{argument} must be 'auto' for family='poisson', which is fitted by em, "
-                    f"got {shown(getattr(self, argument))}."
-                )
-        if self.acceleration is not None:
-            raise ValueError(
-                f"acceleration must be None for family='poisson', whose passes are Newton steps, "
-                f"got {self.acceleration!r}."
+                f"got {shown(self.method)}."
             )
 
     def _read_for_fit(
@@ -352,6 +344,293 @@ class RegressionMixture(RegressionQueries):
         """Set the parameters."""
         self.weights_, self.variances_ = now.weights, now.variances
         self.intercept_, self.coef_ = now.beta[:, 0].copy(), now.beta[:, 1:].copy()
+
+    def _read(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
+        """Return rows, responses, NaN for missing ones, and weights."""
+        check_is_fitted(self)
+        rows, values, seen = read_responses(self, X, y, reset=False)
+        weight = read_weights(in_numpy(sample_weight), rows)
+        return rows, np.where(seen, values, np.nan), np.ones(len(rows)) if weight is None else weight
+
+    def _now(self) -> Regressions:
+        return Regressions(self.weights_, np.column_stack([self.intercept_, self.coef_]), self.variances_)
+
+    def _blocks(self, rows: Array, values: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield places of rows, responsibilities (., M) and log-likelihoods (.,), 0 for a missing y."""
+        from scipy.special import gammaln
+
+        now, size = self._now(), max(NUMBERS // self.n_components, 1)
+        for start in range(0, len(rows), size):
+            here = slice(start, min(start + size, len(rows)))
+            y, missing = np.nan_to_num(values[here]), np.isnan(values[here])
+            logs = log_densities(self.family, np.column_stack([np.ones(len(y)), rows[here]]), y, now)
+            if self.family == "poisson":
+                logs -= gammaln(y + 1.0)[:, None]
+            with np.errstate(divide="ignore"):
+                logs[missing] = np.log(now.weights)
+            r, log_likelihood = normalised(logs)
+            yield here, r, np.where(missing, 0.0, log_likelihood)
+
+    def _totals(self, rows: Array, values: Array, weight: Array) -> tuple[float, float, float]:
+        """Return Σ w log g, Σ w and the entropy of the responsibilities, of rows with an observed y."""
+        weight = np.where(np.isnan(values), 0.0, weight)
+        total = entropy = 0.0
+        for here, r, log_likelihood in self._blocks(rows, values):
+            total += float(weight[here] @ log_likelihood)
+            entropy -= float(weight[here] @ (r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1))
+        if not weight.sum() > 0.0:
+            raise ValueError("y must have an observed value of positive weight, got none.")
+        return total, float(weight.sum()), entropy
+
+    def _n_parameters(self) -> int:
+        per_component = self.n_features_in_ + bool(self.fit_intercept) + (self.family == "gaussian")
+        return int(self.n_components * (per_component + 1) - 1)
+
+    def predict_components(self, X: ArrayLike) -> Array:
+        """Return the mean of y for each row and component, shape (n, M).
+
+        Means of Poisson responses are at most e^300: far from the rows of the fit they may exceed all
+        numbers.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            The regressors.
+        """
+        check_is_fitted(self)
+        return self._means(read_rows(self, X))
+
+    def _means(self, rows: Array) -> Array:
+        eta = rows @ self.coef_.T + self.intercept_
+        return mean_of(eta) if self.family == "poisson" else np.asarray(eta)
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the mean of y for each row, shape (n,): over the components, with their weights.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            The regressors.
+        """
+        return np.asarray(self.predict_components(X) @ self.weights_)
+
+    def predict_proba(self, X: ArrayLike, y: ArrayLike | None = None) -> Array:
+        """Return the probability of each component given x and y, shape (n, M): the weights for a missing y.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            The regressors.
+        y : array-like, shape (n,), optional
+            The responses; NaN is a missing one. By default all are missing.
+        """
+        if y is None:
+            check_is_fitted(self)
+            return np.repeat(self.weights_[None], len(read_rows(self, X)), axis=0)
+        rows, values, _ = self._read(X, y, None)
+        return np.concatenate([r for _, r, _ in self._blocks(rows, values)])
+
+    def predict_class(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.intp]:
+        """Return the most likely component given x and y, shape (n,).
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`predict_proba`.
+        """
+        return np.asarray(self.predict_proba(X, y).argmax(axis=1))
+
+    def log_likelihoods(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Return the log-likelihood of y given x for each row, shape (n,): zero for a missing y.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`predict_proba`.
+        """
+        rows, values, _ = self._read(X, y, None)
+        return np.concatenate([log_likelihood for _, _, log_likelihood in self._blocks(rows, values)])
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean log-likelihood of y given X, over the rows with an observed y.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`predict_proba`.
+        sample_weight : array-like, shape (n,), optional
+            Non-negative weights.
+        """
+        total, weight, _ = self._totals(*self._read(X, y, sample_weight))
+        return total / weight
+
+    def bic(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the Bayesian information criterion; lower is better.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`score`.
+        """
+        return self._criteria(X, y, sample_weight)["bic"]
+
+    def aic(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return Akaike's information criterion; lower is better.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`score`.
+        """
+        return self._criteria(X, y, sample_weight)["aic"]
+
+    def icl(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the integrated completed likelihood criterion, BIC + 2·entropy; lower is better.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`score`.
+        """
+        return self._criteria(X, y, sample_weight)["icl"]
+
+    def _criteria(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> dict[str, float]:
+        total, weight, entropy = self._totals(*self._read(X, y, sample_weight))
+        return criteria(total, weight, self._n_parameters(), entropy)
+
+    def sample(self, X: ArrayLike) -> tuple[Array, NDArray[np.intp]]:
+        """Return random responses (n,) of rows (n, d), and the components (n,) that they come from.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            The regressors.
+        """
+        return self._drawn(X, self.random_state)
+
+    def _drawn(self, X: ArrayLike, random_state: Any) -> tuple[Array, NDArray[np.intp]]:
+        means = self.predict_components(X)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        labels = rng.choice(self.n_components, size=len(means), p=self.weights_ / self.weights_.sum())
+        chosen = means[np.arange(len(means)), labels]
+        if self.family == "poisson":
+            drawn = rng.poisson(np.minimum(chosen, MOST)).astype(np.float64)
+            far = np.flatnonzero(chosen > MOST)
+            drawn[far] = np.rint(rng.normal(chosen[far], np.sqrt(chosen[far])))
+            return drawn, labels
+        return rng.normal(chosen, np.sqrt(self.variances_)[labels]), labels
+
+    def impute(self, X: ArrayLike, y: ArrayLike, random_state: Any = None) -> Array:
+        """Return the responses (n,) with missing ones filled in.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`predict_proba`.
+        random_state : int, RandomState or None
+            None: the mean of y given x. Otherwise random draws, given x.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> lines = swiftem.RegressionMixture.from_parameters([1.0], [[2.0]], [1.0], [0.5])
+        >>> lines.impute([[1.0], [2.0]], [3.5, np.nan])
+        array([3.5, 5. ])
+        """
+        _, values, _ = self._read(X, y, None)
+        filled = self.predict(X) if random_state is None else self._drawn(X, random_state)[0]
+        return np.where(np.isnan(values), filled, values)
+
+    def _names(self) -> list[str]:
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        return names or [f"column {j}" for j in range(self.n_features_in_)]
+
+    @property
+    def profile_(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Parameters by name of the column and of the parameter, arrays (M,) over the components.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = [0.5, 0.5], [[2.0], [3.0]], [1.0, 0.0], [1.0, 4.0]
+        >>> lines = swiftem.RegressionMixture.from_parameters(*given)
+        >>> lines.profile_["column 0"], lines.profile_["(noise)"]
+        ({'coefficient': array([2., 3.])}, {'variance': array([1., 4.])})
+        """
+        check_is_fitted(self)
+        found = {INTERCEPT: {"coefficient": self.intercept_.copy()}} if self.fit_intercept else {}
+        found |= {name: {"coefficient": self.coef_[:, j].copy()} for j, name in enumerate(self._names())}
+        return found | ({NOISE: {"variance": self.variances_.copy()}} if self.family == "gaussian" else {})
+
+    def summary(self) -> Table:
+        """Return a table to print: a row for each coefficient and the noise, a column for each component.
+
+        Coefficients of Poisson responses are those of the logarithm of the mean.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = [0.25, 0.75], [[2.0], [3.0]], [1.0, 0.0], [1.0, 4.0]
+        >>> swiftem.RegressionMixture.from_parameters(*given).summary()
+        Mixture of 2 regressions, gaussian, of y
+        <BLANKLINE>
+        column       parameter           component 0  component 1
+        weight                                  25 %         75 %
+        (intercept)  coefficient                   1            0
+        column 0     coefficient                   2            3
+        (noise)      standard deviation            1            2
+        """
+        rows = []
+        for name, parts in self.profile_.items():
+            for what, values in parts.items():
+                is_noise = what == "variance"
+                shown = np.sqrt(values) if is_noise else values
+                cells = (number_text(float(value)) for value in shown)
+                rows.append((name, "standard deviation" if is_noise else what, *cells))
+        count = counted(self.n_components, "regression")
+        title = f"Mixture of {count}, {self.family}, of {self.response_name_ or 'y'}"
+        return component_table(title, ("column", "parameter"), self.weights_, rows)
+
+    def plot(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        columns: Sequence[int | str] | None = None,
+        axes: Any = None,
+    ) -> NDArray[Any]:
+        """Draw one panel per column: the mean of y by component, the other columns at their means.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Rows, for the ranges and the means of the columns.
+        y : array-like, shape (n,), optional
+            Their responses, drawn as points in the colour of their most likely component.
+        columns, axes
+            As in :meth:`swiftem.Mixture.plot`, which returns the same.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> given = [0.5, 0.5], [[2.0], [3.0]], [1.0, 0.0], [1.0, 4.0]
+        >>> lines = swiftem.RegressionMixture.from_parameters(*given)
+        >>> [axes.get_title() for axes in lines.plot([[0.0], [1.0]], [1.0, 3.0])]
+        ['column 0']
+        """
+        from swiftem.report.columns import Curves, draw_curves
+
+        check_is_fitted(self)
+        rows = read_rows(self, X)
+        names = self._names()
+        labels = None if y is None else self.predict_class(X, y)
+        values = None if y is None else self._read(X, y, None)[1]
+        panels = []
+        for place in chosen_places(columns, names):
+            grid = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
+            at = np.repeat(rows.mean(axis=0)[None], POINTS, axis=0)
+            at[:, place] = grid
+            panels.append(Curves(names[place], grid, self._means(at).T, rows[:, place], values, labels))
+        return draw_curves(panels, self.weights_, self.response_name_ or "y", axes)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return regressions_to_file(self)

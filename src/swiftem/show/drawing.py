@@ -68,7 +68,7 @@ def draw_criterion(
     label : str
         Label of the criterion.
     axes
-        As in :func:`draw_history`; they are returned.
+        Axes to use, by default those of a new figure; they are returned.
     """
     axes = new_axes() if axes is None else axes
     from matplotlib.ticker import MaxNLocator

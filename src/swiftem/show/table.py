@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 110
-"""Characters of a line where there is no terminal."""
+"""Characters of a line if there is no terminal."""
 WIDEST = 40
 """Characters of a cell of text in a line; more are wrapped at words."""
 GAP = "  "

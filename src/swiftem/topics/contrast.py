@@ -11,7 +11,7 @@ about. Two means against it, both for em's passes:
   (2015), as a division, which never makes a word impossible, instead of a difference.
 
 Neither climbs the likelihood: predictions become a little worse, and topics easier to tell apart. How the
-default was chosen is in ``plan.py``.
+default was chosen is in ``benchmarks/DECISIONS.md``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ import numpy as np
 from swiftem.core.files import row_blocks
 from swiftem.core.types import Array
 from swiftem.topics.documents import m_step
-
-__all__ = ["SHARE", "decorrelated", "with_background"]
 
 SHARE = 0.3
 """Share of the background in each document when it is added."""

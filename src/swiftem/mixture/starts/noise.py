@@ -1,15 +1,12 @@
-"""Stored rows with rounding noise: columns that are multiples of a unit become continuous."""
+"""Rows with rounding noise: columns that are multiples of a unit become continuous."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
 from swiftem.core.types import Array, Index
-from swiftem.data.stored import Chunk, StoredSource
 
-__all__ = ["NoisySource", "with_noise"]
+__all__ = ["with_noise"]
 
 STEP, FIRST, SECOND = (
     np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -52,48 +49,3 @@ def with_noise(y: np.ndarray, unit: Array, index: Index) -> np.ndarray:
         word ^= word >> np.uint64(31)
     noisy[:, columns] += unit[columns] * ((word >> np.uint64(11)) * 2.0**-53 - 0.5)
     return noisy
-
-
-class NoisySource(StoredSource):
-    """The rows of a stored source with the noise of :func:`with_noise`, added as they are read.
-
-    Parameters
-    ----------
-    source : StoredSource
-        Rows (n, d).
-    unit : ndarray, shape (d,)
-        Units of the columns.
-
-    Examples
-    --------
-    >>> from swiftem.data import BlockSource
-    >>> source = NoisySource(BlockSource([np.zeros((3, 1))]), np.array([1.0]))
-    >>> source.n, source.take([1, 1]).y.std(), source.take([0, 1]).y.std() > 0
-    (3, np.float64(0.0), np.True_)
-    """
-
-    def __init__(self, source: StoredSource, unit: Array) -> None:
-        super().__init__(allow_missing=source.allow_missing)
-        self._source, self._unit = source, unit
-        self.access, self.overlaps, self.reading = source.access, source.overlaps, source.reading  # type: ignore[misc]
-        self.n, self.total_weight, self.is_weighted = source.n, source.total_weight, source.is_weighted
-        self.dtype, self.tail, self.layout = source.dtype, source.tail, source.layout
-        self.names, self.notes = source.names, source.notes
-
-    def _noisy(self, chunk: Chunk, start: int) -> Chunk:
-        return chunk._replace(y=with_noise(chunk.y, self._unit, np.arange(start, start + len(chunk.y))))
-
-    def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield all rows in order, about ``rows`` at a time."""
-        start = 0
-        for chunk in self._source.chunks(rows):
-            yield self._noisy(chunk, start)
-            start += len(chunk.y)
-
-    def block(self, number: int) -> Chunk:
-        """Return the rows of a block."""
-        return self._noisy(self._source.block(number), int(self.layout.edges[number]))
-
-    def fingerprint(self) -> str:
-        """Return the hash of the rows, and the units."""
-        return f"{self._source.fingerprint()} with noise {self._unit.tolist()}"

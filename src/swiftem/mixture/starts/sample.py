@@ -16,9 +16,9 @@ from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import SAMPLE_BYTES, in_memory
-from swiftem.mixture.base import rows_of
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.noise import NoisySource, with_noise
+from swiftem.mixture.rows import rows_of
+from swiftem.mixture.starts.noise import with_noise
 from swiftem.mixture.starts.together import Together
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "MOVE_ROWS",
     "Plan",
     "Sample",
-    "dithered_source",
     "draw_sample",
     "has_rows_to_race",
     "is_scarce",
@@ -68,8 +67,8 @@ REPEATS = 2.0
 """A column is treated as multiples of a unit only if its values occur this many times on average."""
 FIRST, FIRST_REPEATS = 1000, 5
 """Rows among which values of such a column repeat so often, in any sample of up to 26,000."""
-LEAST, LOOKED_AT = 50, 50_000
-"""Minimum number of rows to detect units, and their maximum."""
+LEAST = 50
+"""Minimum number of rows to detect units."""
 
 
 def is_scarce(problem: Problem) -> bool:
@@ -215,20 +214,6 @@ def units(y: NDArray[Any], *, shuffled: bool = False) -> Array:
         if (np.abs(gaps - steps * unit) <= rounding + 1e-3 * unit).all():
             found[j] = unit
     return found
-
-
-def dithered_source(source: Source) -> ArraySource | StoredSource:
-    """Return all rows with noise of the unit of each column, the same noise every time, stored or not."""
-    if not isinstance(source, ArraySource | StoredSource):
-        raise ValueError("dither must be None for a Dask collection: add the noise to the rows yourself.")
-    width = 8 * int(np.prod(source.tail if isinstance(source, StoredSource) else source.y.shape[1:]))
-    most = max(1000, min(LOOKED_AT, SAMPLE_BYTES // width))
-    some = source.take(spread_rows(source.n, most, np.random.default_rng(0)))
-    unit = units(some.y.reshape(len(some.y), -1))
-    if isinstance(source, StoredSource):
-        return NoisySource(source, unit)
-    rows = source.y.reshape(source.n, -1)
-    return source.like(with_noise(rows, unit, np.arange(source.n)), source.weight)
 
 
 def on_rows(problem: Problem, rows: Source) -> Problem:

@@ -161,8 +161,8 @@ def conditional_variances(bound: BoundGaussians, theta: Any) -> Array:
 def sentence(found: list[Spurious], names: Any = None) -> str:
     """Return the warning: which components, which columns or combinations of them, and what to do.
 
-    >>> sentence([Spurious(2, 0, 1.0)])[-131:-62]
-    '2 (column 0). Use dither="auto", as the column is multiples of 1, a l'
+    >>> sentence([Spurious(2, 0, 1.0)])[-139:-62]
+    '2 (column 0). Use uniform noise on that column, which has multiples of 1, a l'
     >>> sentence([Spurious(0, 1, 0.0, ((1, 1.0), (0, -0.5)))])[:93]
     'Components whose rows lie in a plane, whose likelihood is bounded by reg_covar alone: 0 (colu'
     """
@@ -180,12 +180,12 @@ def sentence(found: list[Spurious], names: Any = None) -> str:
 
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     unit = next((one.unit for one in found if one.unit), 0.0)
-    dither = f'dither="auto", as the column is multiples of {unit:g}, ' if unit else ""
+    noise = f"uniform noise on that column, which has multiples of {unit:g}, " if unit else ""
     in_plane = {bool(one.terms) for one in found}
     places = [PLACES[has] for has in (False, True) if has in in_plane]
     columns = "fewer columns, as some are combinations of others, " if True in in_plane else ""
     return (
         f"Components {' or '.join(places)}, whose likelihood is bounded by reg_covar alone: "
-        f"{', '.join(map(shown, found[:SHOWN]))}{more}. Use {dither}{columns}a larger reg_covar, a prior, "
+        f"{', '.join(map(shown, found[:SHOWN]))}{more}. Use {noise}{columns}a larger reg_covar, a prior, "
         "fewer components, or another family."
     )

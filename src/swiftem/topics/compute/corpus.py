@@ -93,6 +93,11 @@ class Corpus(Source):
     """Padded arrays for tables and sums that later passes use again: new memory pages cost more than sums."""
     _spare: list[Array]
 
+    @property
+    def with_words(self) -> int:
+        """Number of documents that have words and a positive weight."""
+        return int((self.length * self.weight > 0).sum())
+
     @abstractmethod
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, indices ascending, in memory, with all words."""

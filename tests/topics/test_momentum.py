@@ -1,0 +1,53 @@
+"""em's passes with momentum: what is extrapolated, when it begins anew, and what it saves."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from swiftem import PLSA
+from swiftem.topics import resolve
+from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.momentum import Momentum
+
+
+def test_a_pass_begins_ahead_of_the_last_one():
+    momentum = Momentum(0.5, Documents(sp.csr_array(np.ones((1, 2)))))
+    first, second = np.array([[4.0, 6.0]]), np.array([[6.0, 1.0]])
+    shares = np.array([[0.5, 0.5]])
+    assert momentum.go(first, shares, False) is first
+    shares[:] = [[0.8, 0.2]]
+    np.testing.assert_allclose(momentum.go(second, shares, False), [[7.0, 0.1]])  # at least a tenth
+    np.testing.assert_allclose(shares, [[0.95, 0.05]])
+    np.testing.assert_allclose(momentum.state[1], [[0.8, 0.2]])
+    shares[:] = [[0.6, 0.4]]
+    assert momentum.go(first, shares, True) is first
+    np.testing.assert_allclose(shares, [[0.6, 0.4]])
+    np.testing.assert_allclose(momentum.go(first, shares, False), first)
+
+
+def test_a_default_fit_takes_fewer_passes_and_is_no_worse(monkeypatch):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(200, 0.1), size=8)
+    X = np.array([rng.multinomial(60, rng.dirichlet(np.full(8, 0.2)) @ topics) for _ in range(800)])
+    fits = {}
+    for strength in (0.0, resolve.MOMENTUM):
+        monkeypatch.setattr(resolve, "MOMENTUM", strength)
+        fits[strength] = PLSA(8, random_state=0).fit(X)
+    plain, fast = fits.values()
+    assert fast.n_iter_ < 0.9 * plain.n_iter_
+    assert fast.score(X) >= plain.score(X) - 1e-3 * abs(plain.score(X))
+    assert fast.n_iter_ == pytest.approx(PLSA(8, random_state=0).fit(X).n_iter_)
+
+
+@pytest.mark.parametrize("strength", [0.0, resolve.MOMENTUM])
+def test_a_pass_with_momentum_counts_as_two_when_a_fit_ends(monkeypatch, strength):
+    rng = np.random.default_rng(1)
+    topics = rng.dirichlet(np.full(200, 0.1), size=8)
+    X = np.array([rng.multinomial(60, rng.dirichlet(np.full(8, 0.2)) @ topics) for _ in range(800)])
+    monkeypatch.setattr(resolve, "MOMENTUM", strength)
+    model = PLSA(8, random_state=0, tol=1e-3).fit(X)
+    gains = -np.diff([moment.objective for moment in model.history_ if moment.method == "em"])
+    small = np.abs(gains) < (2e-3 if strength else 1e-3)
+    assert model.converged_
+    assert small[-2:].all()
+    assert not (small[:-2] & small[1:-1] & (gains[1:-1] <= gains[:-2])).any()
