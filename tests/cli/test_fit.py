@@ -139,7 +139,6 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-<<<<<<< HEAD
             (["-k", 0], "Invalid value for '--components'"),
             (["-k", 2, "--seed", 2**32], "Invalid value for '--seed'"),
             (["-k", 2, "--method", "fim"], "Invalid value for '--method'"),
@@ -153,22 +152,6 @@ class TestRefused:
             (["-k", 2, "--component", 3], "--components"),
             ([], "'--components': n_components must be given for a new fit; swiftem select"),
             (["-k", 2, "--resume"], "'--resume': resume must have the folder of --checkpoint."),
-=======
-            (["-m", 0], "Invalid value for '--components'"),
-            (["-m", 2, "--tol", -1], "Invalid value for '--tol'"),
-            (["-m", 2, "--seed", 2**32], "Invalid value for '--seed'"),
-            (["-m", 2, "--method", "fim"], "Invalid value for '--method'"),
-            (["-m", 2, "--columns", "hight"], "Invalid value for '--columns': "),
-            (["-m", 2, "--columns", "hight"], "did you mean 'height'?"),
-            (["-m", 2, "--columns", ""], "Invalid value for '--columns': columns must name at least"),
-            (["-m", 2, "--weights", "v"], "Invalid value for '--weights': "),
-            (["-m", 2, "--weights", "w", "--columns", "w"], "columns must not include the weights, got 'w'."),
-            (["-m", 121], "121 components need as many rows, but"),
-            (["-m", 119, "--weights", "w"], "rows of positive weight."),
-            (["-m", 2, "--component", 3], "--components"),
-            ([], "'--components': it is required unless --update is given: swiftem select compares several "
-                 "numbers."),
->>>>>>> main
         ],
     )  # fmt: skip
     def test_options(self, options, words, flowers, tmp_path, invoke):
@@ -330,8 +313,4 @@ def test_progress_in_a_terminal(flowers, tmp_path):
 def test_a_device_that_there_is_not(flowers, call):
     code, _, stderr = call("fit", flowers, "-k", 3, "--columns", "height,width", "--device", "gpu")
     assert code == 2
-<<<<<<< HEAD
     assert "Invalid value for '--device': device must be" in stderr
-=======
-    assert "Invalid value for '--device': 'gpu' is not cpu, cuda or cuda:0." in stderr
->>>>>>> main

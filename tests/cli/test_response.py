@@ -53,7 +53,7 @@ def test_a_model_through_all_commands(prices, tmp_path, invoke, response):
     assert np.allclose(found[:, 0], expected.predict(X))
     assert np.array_equal(found[:, 1], expected.predict_class(X, y))
     assert np.allclose(found[:, 2], expected.log_likelihoods(X, y))
-    assert np.allclose(found[:, 3:], expected.responsibilities(X, y))
+    assert np.allclose(found[:, 3:], expected.predict_proba(X, y))
     code, output = invoke("fit", "--update", out, file)
     assert code == 0, output
     assert "Updated with 600 rows" in output

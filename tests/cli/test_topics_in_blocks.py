@@ -67,9 +67,7 @@ def test_a_text_is_parsed_once(run, uci, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LOADED", 10**9)
     read, blocks = [], FileDocuments.blocks
     monkeypatch.setattr(FileDocuments, "blocks", lambda self, rows: read.append(rows) or blocks(self, rows))
-    code, output = run(
-        uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "out"
-    )
+    code, output = run(uci, "--topics", 3, "--memory-limit", LIMIT, "--out", tmp_path / "out")
     assert code == 0, output
     assert len(read) == 1
     with swiftem.config_context(memory_limit=LIMIT):

@@ -255,7 +255,7 @@ def check(case: dict[str, Any], folder: Path) -> None:
     if refused(case):
         assert code in (1, 2), (line, stderr)
         said = sentence_of(stderr)
-        assert "--" in said, said
+        assert "--" in said or "data can only be read in order" in said, said
         assert "Traceback" not in said
         assert not out.parent.exists()
         assert not list(folder.rglob("state-*"))
@@ -347,7 +347,7 @@ def use(case: Any, folder: Path, data: Data, out: Path, expected: Any, given: An
     place = bool(rows) + is_regression(case)
     np.testing.assert_array_equal(table.values[:, place], labels)
     if "--proba" in case["more"]:
-        shares = (expected.responsibilities if is_regression(case) else expected.predict_proba)(*given)
+        shares = expected.predict_proba(*given)
         np.testing.assert_allclose(table.values[:, -expected.n_components :], shares, atol=1e-9)
     assert np.isfinite(table.values).all()
     weights = ["--weights", name_of(case, "w")] if case["weights"] else []

@@ -31,7 +31,7 @@ def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
 def show_cross_table(console: Console, mixture: Any, rows: Rows, label: str) -> None:
     """Print the number or weight of rows by component and label, and the agreement of both groupings."""
     assert rows.labels is not None
-    found = (mixture.labels if is_regression(mixture) else mixture.predict)(*rows.data)
+    found = (mixture.predict_class if is_regression(mixture) else mixture.predict)(*rows.data)
     name = f"column {label}" if label.isdigit() else label
     groups = sorted({str(group) for group in rows.labels.tolist()} - {""})
     with suppress(ValueError):

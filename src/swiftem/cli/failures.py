@@ -28,45 +28,8 @@ def tell(sentence: str) -> None:
     typer.echo(visible(sentence), err=True)
 
 
-<<<<<<< HEAD
 def parameter_of(error: Exception) -> str:
     """Return the parameter that an error of the library is about: the first word of its sentence.
-=======
-IN_OPTIONS = {
-    "checkpoint='": "--checkpoint '",
-    "fewer components, a larger reg_covar or a prior": "fewer --components or a larger --reg-covar",
-    ": use resume='auto' to begin one": ": leave --resume out to begin one",
-    "resume=True": "--resume",
-    "memory_limit must": "--memory-limit must",
-    "device_memory_limit must": "--device-memory-limit must",
-    "device must be 'cpu'": "--device must be cpu",
-    "device='": "--device '",
-    "data can only be read in order, and": (
-        "text files are read in order (several files, or one with --memory-limit), and"
-    ),
-    "leave out such rows, or give student-t(covariance='diag')": (
-        "use --skip-missing, or --family \"student-t(covariance='diag')\""
-    ),
-    "leave out such rows, or choose another family": "use --skip-missing, or another --family",
-    "has no unit vector, leave out such rows": "has no unit vector, use --skip-missing",
-    "skip them (read_table has skip_missing=True)": (
-        "use --skip-missing (fit and select also have --ignore-missing)"
-    ),
-    "text_column (--text-column on the command line)": "--text-column",
-    "text_column is": "--text-column is",
-    "vocabulary is": "--vocabulary is",
-    "label_column must": "--by must",
-    "label_column is": "--by is",
-    "drop_common is": "--drop-common is",
-    "stop_words is": "--stop-words is",
-    "phrases is": "--phrases is",
-    "drop_common=": "--drop-common ",
-    "drop_common must": "--drop-common must",
-    "stop_words must be 'english'": "--stop-words must be none, a file of words, english",
-    ", None or a list of words, got": ", got",
-}
-"""Arguments in messages of the library, and the options in their place."""
->>>>>>> main
 
     >>> parameter_of(ValueError("tol must be at least 0, got -1."))
     'tol'

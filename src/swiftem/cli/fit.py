@@ -209,7 +209,6 @@ def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:
     console.say(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
 
 
-<<<<<<< HEAD
 def _update(model: Path, tables: Sequence[Path], choice: Choice, out: Path) -> None:
     """Update the model with each table in turn, and write it; the old file is kept until then."""
     console = Console()
@@ -231,43 +230,3 @@ def _update(model: Path, tables: Sequence[Path], choice: Choice, out: Path) -> N
         console.say()
         console.say(f"Updated with {counted(n, 'row')} in {clock() - began:.1f} s.")
         console.say(f"Model: {out}")
-=======
-def _measured(mixture: Any, table: Rows) -> tuple[float, float]:
-    """Return the mean log-likelihood, which is also saved in the model file, and BIC."""
-    mixture.log_likelihood_ = mean = float(mixture.score(*table.data, sample_weight=table.weights))
-    return mean, float(mixture.bic(*table.data, sample_weight=table.weights))
-
-
-def _compare(console: Console, request: FitRequest, mixture: Any, table: Rows) -> None:
-    """Show the cross table of components and labels."""
-    assert table.labels is not None
-    assert request.choice.label is not None
-    found = mixture.predict(table.X) if table.y is None else mixture.predict_class(*table.data)
-    show_cross_table(console, found, table.labels, mixture.n_components, request.choice.label, table.weights)
-    console.print()
-
-
-def _summary(
-    request: FitRequest,
-    mixture: Any,
-    measured: tuple[float, float] | None,
-    seconds: float,
-) -> list[str]:
-    after = f"after {passes_text(mixture)} of {mixture.method_} in {seconds:.1f} s"
-    if measured is None:
-        resume = "" if request.checkpoint is None else "; --resume continues the fit"
-        kept = NOT_KEPT if request.out is None else f"the model so far is in {request.out}{resume}"
-        return [f"Interrupted {after}: {kept}."]
-    if mixture.converged_:
-        ended = f"Converged {after}"
-    else:
-        ended = f"Not converged {after}: raise --max-passes or --tol"
-    distance = mixture.stationarity_
-    lines = [
-        f"{ended}." if distance != distance else f"{ended}; distance from a stationary point {distance:.1e}."
-    ]
-    mean, bic = measured
-    lines.append(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
-    lines.append(f"Model: {request.out}" if request.out else f"Model: {NOT_KEPT}.")
-    return lines
->>>>>>> main

@@ -58,12 +58,12 @@ def predict(
         if regresses:
             columns["prediction"] = mixture.predict(data[0])
         if not regresses or len(data) > 1:
-            columns["label"] = mixture.labels(*data) if regresses else mixture.predict(*data)
+            columns["label"] = mixture.predict_class(*data) if regresses else mixture.predict(*data)
         if proba:
             columns["log_likelihood"] = (mixture.log_likelihoods if regresses else mixture.score_samples)(
                 *data
             )
-            shares = (mixture.responsibilities if regresses else mixture.predict_proba)(*data)
+            shares = mixture.predict_proba(*data)
             columns |= {f"probability_{m}": shares[:, m] for m in range(shares.shape[1])}
         if out is None:
             write_csv(VisibleOutput(), columns)

@@ -28,21 +28,8 @@ from swiftem.cli.out_file import writable_folder
 from swiftem.cli.rows import open_model
 from swiftem.cli.screen import Console
 from swiftem.core.process import clock, uninterrupted
-<<<<<<< HEAD
 from swiftem.show.numbers import counted, mean_text, seconds_text, share_text
 from swiftem.show.table import Table
-=======
-from swiftem.core.types import Array
-from swiftem.data.documents.corpus import read_corpus
-from swiftem.data.documents.counts import CorpusCounts
-from swiftem.kernels.threads import get_threads
-from swiftem.show.numbers import mean_text, passes_text, seconds_text, share_text
-from swiftem.topics.explorer.content import explorer_content
-from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
-from swiftem.topics.explorer.names import TopicNames, read_names
-from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import TopicSummary, summarise_topics
->>>>>>> main
 
 MODEL_FILE, PAGE = "model.swiftem", "topics.html"
 APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"}
@@ -133,7 +120,7 @@ def topics(
     from swiftem.cli.topics_files import Results, groups_of, write_results
     from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
     from swiftem.data import read_corpus
-    from swiftem.report.explorer.names import read_names
+    from swiftem.topics.explorer.names import read_names
 
     console = Console()
     vocabulary = None if n_words.isdigit() else Path(n_words)
@@ -194,7 +181,7 @@ def topics(
         else:
             selection = _compare(console, read.counts, numbers, random_state, parameters)
             model, is_interrupted = selection.best, selection.interrupted
-            console.say(getattr(selection, "shown", selection))
+            console.say(selection.shown)
             notes.append(selection.reason)
         ending = _ending(model, clock() - began, is_interrupted)
         fitted, given_names = model, ("",) * len(model.components_)

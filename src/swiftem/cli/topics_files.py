@@ -18,11 +18,11 @@ from swiftem.core.files import replacing, write_atomically
 from swiftem.core.types import Array
 from swiftem.data.documents.counts import CorpusCounts
 from swiftem.kernels.threads import get_threads
-from swiftem.report.explorer.content import explorer_content
-from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
-from swiftem.report.topic_summary import summarise_topics
-from swiftem.report.topics import topics_page
 from swiftem.show.numbers import mean_text
+from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.topics.explorer.page import topics_page
+from swiftem.topics.explorer.summary import summarise_topics
 
 
 class Results(NamedTuple):

@@ -61,45 +61,8 @@ PARTS: dict[str, Callable[[], None]] = {
 """What estimators and the command line use, unless a model of another kind is fitted."""
 
 
-<<<<<<< HEAD
 def warmup(context: typer.Context) -> None:
     """Compile the kernels for large data in advance, and print the cache folder."""
-=======
-def _by_tokens() -> None:
-    from swiftem import PLSA
-
-    counts = np.random.default_rng(0).poisson(0.6, size=(40, 15))
-    for name in ("iem", "fiem"):
-        PLSA(2, method=name, random_state=0, max_iter=3).fit(counts)
-
-
-def _run(
-    n_components: int, name: str, b: int = 4, dtype: str | None = None, covariance: str = "unit"
-) -> None:
-    from swiftem import methods, models, run
-
-    given = {"memory_dtype": dtype} if dtype else {}
-    method = methods.make_method(name, batch_size=b, step_size=0.1, **given)
-    run(models.GaussianMixtureModel(n_components, covariance=covariance), _rows(), method, n_iter=2, seed=0)
-
-
-USUAL = (
-    Part("passes over mixtures", _passes, 6),
-    Part("steps of Gaussian mixtures", _steps, 10),
-    Part("topics", _topics, 12),
-)
-"""What estimators and the command line use unless another method is named."""
-ALL = (
-    *USUAL,
-    Part("topics by tokens", _by_tokens, 6),
-    Part("mixtures of unit variances", _unit, 13),
-)
-"""The rest, too; users' own functions compile when they are used."""
-
-
-def warmup(everything: bool) -> None:
-    """Compile kernels that are not in the cache, and print the cache folder."""
->>>>>>> main
     from swiftem.fit.watch import progress_bar
     from swiftem.kernels.compile import CACHE_FOLDER, WHY_NOT_KEPT
 
