@@ -19,7 +19,7 @@ from swiftem.show.numbers import mean_text
 def info(context: typer.Context, model: ModelArgument) -> None:
     """Show the content of a model file."""
     with one_sentence(context):
-        from swiftem.fit.persistence import read_header, shown
+        from swiftem.fit.model_file import read_header, shown
 
         check_model_file(model, "swiftem fit makes a model of it")
         header = read_header(model)

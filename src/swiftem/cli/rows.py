@@ -336,7 +336,7 @@ def _chosen_family(rows: Rows) -> dict[str, list[str]]:
 def open_model(path: Path, instead: str = MODEL_FIRST) -> Any:
     """Return the model in a file; ``instead`` is the advice for a table."""
     import swiftem
-    from swiftem.fit.persistence import read_header
+    from swiftem.fit.model_file import read_header
 
     check_model_file(path, instead)
     kind = str(read_header(path)["kind"])

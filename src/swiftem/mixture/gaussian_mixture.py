@@ -22,13 +22,13 @@ from swiftem.core.checks import as_floats, check_int, check_real, shown
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.as_source import kernels_of
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.methods import Method
-from swiftem.mixture.content import FITTED, read_gaussians
 from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
 from swiftem.mixture.device import sample_on_device
 from swiftem.mixture.estimator import MixtureEstimator
+from swiftem.mixture.file import FITTED, read_gaussians
 from swiftem.mixture.gaussian_parameters import (
     block_of,
     conditional,
@@ -84,7 +84,7 @@ class GaussianMixture(MixtureEstimator, mixture.GaussianMixture):  # type: ignor
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
         (:mod:`swiftem.mixture.starts.race`); with fewer than 1,000 rows from the best of eight
-        k-means, compared on all rows (:mod:`swiftem.mixture.starts.few`). It is "kmeans" for
+        k-means, compared on all rows (:mod:`swiftem.mixture.starts.race`). It is "kmeans" for
         fewer than 10 rows per component, for few rows with a prior or "tied" covariances, or if a part of
         the start is given. The other names are scikit-learn's; "kmeans" uses
         mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of

@@ -18,8 +18,7 @@ from swiftem.data.documents.counts import CorpusCounts
 from swiftem.topics.explorer.groups import DocumentGroups, tokens_by_group
 from swiftem.topics.explorer.layout import HEIGHT, topic_map
 from swiftem.topics.explorer.summary import TopicSummary
-
-__all__ = ["as_json", "explorer_content", "passage"]
+from swiftem.topics.quality import LAMBDA, relevance_of, representative
 
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -68,8 +67,6 @@ def explorer_content(
     by : tuple of str and DocumentGroups, optional
         Name of a column, and the groups of documents by its values.
     """
-    from swiftem.topics.quality import LAMBDA
-
     components, prevalence = np.asarray(model.components_), np.asarray(model.topic_prevalence())
     similarity = model.topic_similarity(measure="hellinger")
     place = topic_map(similarity, prevalence)
@@ -148,8 +145,6 @@ def _entries(components: Array) -> dict[str, str]:
 
 def _typical(corpus: CorpusCounts, shares: Array) -> list[Index]:
     """Return typical documents of each topic; equal texts are there once."""
-    from swiftem.topics.quality import representative
-
     lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
     found = []
     for k, row in enumerate(representative(shares, lengths, 4 * TYPICAL)):
@@ -185,8 +180,6 @@ def _documents(
     typical: Sequence[Index],
 ) -> dict[str, Any]:
     """Return names, lengths, topics and texts of documents."""
-    from swiftem.topics.quality import relevance_of
-
     names = corpus.word_names()
     topics_of: dict[int, int] = {}
     for k, documents in enumerate(typical):
@@ -293,29 +286,23 @@ def passage(text: str, weights: Mapping[str, float], length: int = 240) -> str:
     """
     if len(text) <= length:
         return text
-    length = max(length, 8)
-    words = WORD.finditer(text) if weights else ()
-    found = [(word.start(), word.end(), weights.get(word.group().lower(), 0.0)) for word in words]
-    room = length - 4
-    best, value, total, first = (0, 0), 0.0, 0.0, 0
-    seen: dict[str, int] = {}
-    for place, (start, end, weight) in enumerate(found):
-        word = text[start:end].lower()
-        # A word that is repeated says little more.
-        total += weight if not seen.get(word) else 0.1 * weight
-        seen[word] = seen.get(word, 0) + 1
-        while first < place and end - found[first][0] > room:
-            a, b, lost = found[first]
-            word = text[a:b].lower()
-            seen[word] -= 1
-            total -= lost if not seen[word] else 0.1 * lost
-            first += 1
-        if total > value + 1e-12:
-            best, value = (first, place), total
-    start = 0
-    if value > 0:
-        inside = [part for part in found[best[0] : best[1] + 1] if part[2] > 0]
-        start, spare = inside[0][0], room - (inside[-1][1] - inside[0][0])
+    room, start = max(length, 8) - 4, 0
+    hits = [(word.start(), word.end(), word.group().lower()) for word in WORD.finditer(text)]
+    hits = [hit for hit in hits if weights.get(hit[2], 0.0) > 0.0]
+
+    def inside(first: int) -> list[tuple[int, int, str]]:
+        begin = hits[first][0]
+        return [hit for hit in hits[first : first + room] if hit[1] - begin <= room]
+
+    def value(first: int) -> float:
+        words = [word for _, _, word in inside(first)]  # a word that is repeated says little more
+        return sum(0.9 * weights[word] for word in dict.fromkeys(words)) + sum(
+            0.1 * weights[word] for word in words
+        )
+
+    best = inside(max(range(len(hits)), key=value)) if hits else []
+    if best:
+        start, spare = best[0][0], room - (best[-1][1] - best[0][0])
         # From the beginning of a sentence, if one is near.
         sentence = max(text.rfind(mark, max(0, start - spare - 2), start) for mark in (". ", "? ", "! "))
         start = 0 if start <= spare else sentence + 2 if sentence >= 0 else start

@@ -16,32 +16,13 @@ from swiftem.core.types import Array, Index
 from swiftem.data.documents.counts import CorpusCounts
 from swiftem.show.numbers import counted
 
-__all__ = ["DocumentGroups", "group_documents", "tokens_by_group"]
-
 MOST_LABELS = 100
 """A column of more different values is no column of groups."""
 MOST_PERIODS = 48
 DATED = 0.9
 """Share of the values that must be dates, so that the others are missing ones."""
-FORMATS = (
-    "%Y-%m",
-    "%Y/%m/%d",
-    "%Y/%m",
-    "%Y.%m.%d",
-    "%Y%m%d",
-    "%d.%m.%Y",
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%d-%m-%Y",
-    "%d %B %Y",
-    "%d %b %Y",
-    "%B %d, %Y",
-    "%b %d, %Y",
-    "%B %Y",
-    "%b %Y",
-    "%d-%b-%Y",
-    "%m/%d/%y",
-)
+TRIED = 1_000
+"""Different values that decide how dates are read."""
 
 
 class DocumentGroups(NamedTuple):
@@ -140,33 +121,21 @@ def tokens_by_group(groups: DocumentGroups, corpus: CorpusCounts, shares: Array)
 
 def _dates(values: Sequence[str]) -> tuple[list[date | None], str]:
     """Return the dates, None for other values, and how they were read if that was guessed."""
-    given = [value for value in dict.fromkeys(values) if value]
-    best: dict[str, date | None] = {}
-    how, most = "", 0
-    readers: list[tuple[str, Callable[[str], date]]] = [("", _iso), ("", _year), ("", _mail)]
-    readers += [(format, partial(_strict, format)) for format in FORMATS]
-    for format, read in readers:
-        found: dict[str, date | None] = {}
-        for number, value in enumerate(given):
-            with suppress(ValueError, TypeError, IndexError, OverflowError):
-                found[value] = read(value)
-            if number == 50 and len(found) < 25:
-                break
-        if len(found) > most:
-            best, most, how = found, len(found), format
-            if most == len(given):
-                break
-    said = "Dates such as 3/4/2021 are read as month/day/year" if how == "%m/%d/%Y" else ""
-    return [best.get(value) for value in values], said
+    given = list(dict.fromkeys(filter(None, values)))
+    found = {how: sum(_read(how, value) is not None for value in given[:TRIED]) for how in READERS}
+    best = max(found, key=found.__getitem__)
+    guess = "Dates such as 3/4/2021 are read as month/day/year" if best == "%m/%d/%Y" else ""
+    dates = {value: _read(best, value) for value in given}
+    return [dates.get(value) for value in values], guess
 
 
-def _strict(format: str, text: str) -> date:
-    return datetime.strptime(text, format).date()
+def _read(how: str, text: str) -> date | None:
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        return READERS[how](text)
+    return None
 
 
 def _iso(text: str) -> date:
-    if text.isdigit():
-        raise ValueError(text)
     return datetime.fromisoformat(text).date()
 
 
@@ -178,6 +147,22 @@ def _year(text: str) -> date:
 
 def _mail(text: str) -> date:
     return parsedate_to_datetime(text).date()
+
+
+def _formatted(format: str, text: str) -> date:
+    """Return a date whose parts are separated by spaces, dots, commas or hyphens, or by slashes."""
+    return datetime.strptime(re.sub(r"[\s.,-]+", "-", text), format).date()
+
+
+FORMATS = "%Y-%m %Y-%m-%d %d-%m-%Y %d-%B-%Y %d-%b-%Y %B-%d-%Y %b-%d-%Y %B-%Y %b-%Y"
+SLASHES = "%Y/%m/%d %Y/%m %m/%d/%Y %d/%m/%Y %m/%d/%y"
+READERS: dict[str, Callable[[str], date]] = {
+    "ISO": _iso,
+    "year": _year,
+    "mail": _mail,
+    **{format: partial(_formatted, format) for format in f"{FORMATS} {SLASHES}".split()},
+}
+"""What reads dates, by name or format; of those that read equally many, the first."""
 
 
 def _periods(dates: Sequence[date | None]) -> tuple[str, list[str], Index]:

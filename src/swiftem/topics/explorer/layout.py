@@ -8,8 +8,6 @@ import numpy as np
 
 from swiftem.core.types import Array, Index
 
-__all__ = ["HEIGHT", "TopicMap", "topic_map"]
-
 HEIGHT = 0.72
 """Height of the map; its width is 1."""
 FILLED, LARGEST, SMALLEST = 0.4, 0.12, 0.012
@@ -44,8 +42,8 @@ def topic_map(similarity: Array, shares: Array) -> TopicMap:
     """Return the map.
 
     Distances are √(1 − similarity), summed along links between near topics: topics of different subjects
-    share hardly a word, so that direct distances are almost equal. Classical scaling of these distances is
-    improved by stress majorisation; then circles are moved apart.
+    share hardly a word, so that direct distances are almost equal. Multidimensional scaling gives positions;
+    then circles are moved apart.
 
     Parameters
     ----------
@@ -64,7 +62,9 @@ def topic_map(similarity: Array, shares: Array) -> TopicMap:
     (True, True)
     """
     radius = _radii(shares)
-    place = _scaled(_along_links(np.sqrt(np.maximum(1.0 - similarity, 0.0))))
+    distance = np.sqrt(np.maximum(1.0 - 0.5 * (similarity + similarity.T), 0.0))
+    np.fill_diagonal(distance, 0.0)
+    place = _scaled(_along_links(distance))
     place = _apart(_into_map(place, radius), radius)
     colour = _colours(place)
     return TopicMap(place[:, 0], place[:, 1], radius, colour)
@@ -94,29 +94,20 @@ def _along_links(distance: Array) -> Array:
 
 
 def _scaled(distance: Array) -> Array:
-    """Return points in the plane, shape (K, 2), with about these distances."""
+    """Return points in the plane, shape (K, 2), with about these distances; the long side is the width."""
+    from sklearn.decomposition import PCA, KernelPCA
+    from sklearn.manifold import smacof
+
     n = len(distance)
-    if n < 3:
-        return np.array([[0.5, 0.5]]) if n == 1 else np.array([[0.25, 0.5], [0.75, 0.5]])
-    centred = np.eye(n) - 1.0 / n
-    values, vectors = np.linalg.eigh(-0.5 * centred @ distance**2 @ centred)
-    vectors = vectors[:, [-1, -2]]
-    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), [0, 1]])  # the same on any machine
-    place = vectors * np.sqrt(np.maximum(values[[-1, -2]], 1e-12))
-    place += 1e-6 * np.stack([np.cos(np.arange(n)), np.sin(np.arange(n))], axis=1)  # equal topics
-    weight = 1.0 / np.maximum(distance, 1e-3 * distance.max() + 1e-12) ** 2
-    np.fill_diagonal(weight, 0.0)
-    laplacian = np.diag(weight.sum(axis=1)) - weight
-    inverse = np.linalg.pinv(laplacian)
-    for _ in range(_rounds(200, n)):  # stress majorisation, Gansner, Koren and North (2005)
-        apart = _distances(place)[2]
-        ratio = weight * distance / np.maximum(apart, 1e-9)
-        pulled = np.diag(ratio.sum(axis=1)) - ratio
-        place = inverse @ (pulled @ place)
-    # The long side of the map is its width.
-    _, _, axes = np.linalg.svd(place - place.mean(axis=0), full_matrices=False)
-    turned = (place - place.mean(axis=0)) @ axes.T
-    return np.asarray(turned * np.sign(turned[np.abs(turned).argmax(axis=0), [0, 1]]))
+    if n == 1:
+        return np.zeros((1, 2))
+    classical = KernelPCA(2, kernel="precomputed", eigen_solver="dense").fit_transform(-0.5 * distance**2)
+    start = np.zeros((n, 2))
+    start[:, : classical.shape[1]] = classical
+    start += 1e-6 * np.stack([np.cos(np.arange(n)), np.sin(np.arange(n))], axis=1)  # equal topics
+    rounds = _rounds(300, n)
+    place, _ = smacof(distance, init=start, n_init=1, max_iter=rounds, normalized_stress=False)
+    return np.asarray(PCA(2, svd_solver="full").fit_transform(place))
 
 
 def _distances(place: Array) -> tuple[Array, Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from swiftem.show.numbers import counted
-
-__all__ = ["TopicNames", "read_names"]
 
 KIND = "topic names"
 LARGEST = 1 << 24
@@ -52,40 +50,37 @@ class TopicNames:
         words : sequence of str, length V
             Its words.
         """
-        n_topics = len(model.components_)
+        n_topics, n_groups = len(model.components_), len(self.groups)
         most = max(map(len, self.words), default=0)
-        found = [set(top) for top in model.top_words(list(words), n=most, relevance=1.0)]
+        tops = [set(top) for top in model.top_words(list(words), n=most, relevance=1.0)]
         if n_topics == len(self.words):
-            place, alike = _matched([set(top) for top in self.words], found)
-            groups = [tuple(sorted(int(place[k]) for k in group)) for group in self.groups]
-            fits = [all(alike[k] >= ALIKE for k in group) for group in self.groups]
-        elif n_topics == len(self.groups):
-            mine = [set().union(*(self.words[k] for k in group)) for group in self.groups]
-            place, alike = _matched(mine, found)
-            groups = [(int(k),) for k in place]
-            fits = [bool(share >= ALIKE) for share in alike]
+            groups, wanted = self.groups, [set(top) for top in self.words]
+        elif n_topics == n_groups:
+            groups = tuple((k,) for k in range(n_groups))
+            wanted = [set().union(*(self.words[k] for k in group)) for group in self.groups]
         else:
-            merged = "" if len(self.groups) == len(self.words) else f", or {len(self.groups)} after merging"
+            merged = "" if n_groups == len(self.words) else f", or {n_groups} after merging"
             raise ValueError(
                 f"names must be of a model of {n_topics} topics, got names of {len(self.words)}{merged}."
             )
-        merging = [group for group, fit in zip(groups, fits, strict=True) if fit and len(group) > 1]
-        made = model.merge_topics(merging) if merging else model
-        first = {min(group): name for group, name, fit in zip(groups, self.names, fits, strict=True) if fit}
-        gone = {k for group in merging for k in group if k != min(group)}
-        left = [k for k in range(n_topics) if k not in gone]
-        lost = sum(
-            bool(name) or len(group) > 1
-            for group, name, fit in zip(groups, self.names, fits, strict=True)
-            if not fit
-        )
+        place, alike = _matched(wanted, tops)
+        merging, names, lost = [], [""] * n_topics, 0
+        for name, group in zip(self.names, groups, strict=True):
+            topics = sorted(int(place[k]) for k in group)
+            if min(alike[k] for k in group) >= ALIKE:
+                names[topics[0]] = name
+                merging += [topics] if len(topics) > 1 else []
+            else:
+                lost += bool(name) or len(topics) > 1
+        gone = {k for topics in merging for k in topics[1:]}
         notes = []
         if lost:
             do = "was" if lost == 1 else "were"
             notes.append(
                 f"{counted(lost, 'name')} {do} not used: no topic has the words that the name was given to."
             )
-        return made, tuple(first.get(k, "") for k in left), notes
+        made = model.merge_topics(merging) if merging else model
+        return made, tuple(name for k, name in enumerate(names) if k not in gone), notes
 
 
 def read_names(file: Path) -> TopicNames:
@@ -117,10 +112,11 @@ def read_names(file: Path) -> TopicNames:
     wrong = f"{file} must be names of topics as the page exports them, got JSON "
     if not isinstance(content, dict) or content.get("swiftem") != KIND:
         raise ValueError(wrong + f'without "swiftem": "{KIND}".')
-    words, topics = content.get("words"), content.get("topics")
-    if not isinstance(words, list) or not all(_is_words(row) for row in words) or not words:
+    words: Any = content.get("words")
+    topics: Any = content.get("topics")
+    if not _is_list(words, lambda row: _is_list(row, lambda word: isinstance(word, str))):
         raise ValueError(wrong + 'whose "words" are not a list of words for each topic.')
-    if not isinstance(topics, list) or not all(_is_topic(topic, len(words)) for topic in topics):
+    if not _is_list(topics, _is_topic):
         raise ValueError(wrong + 'whose "topics" do not have a "name" and numbers of topics to "merge".')
     if sorted(k for topic in topics for k in topic["merge"]) != list(range(len(words))):
         raise ValueError(wrong + f'whose "topics" do not have each number below {len(words)} once.')
@@ -131,17 +127,13 @@ def read_names(file: Path) -> TopicNames:
     )
 
 
-def _is_words(row: Any) -> bool:
-    return isinstance(row, list) and all(isinstance(word, str) for word in row)
+def _is_list(values: Any, has: Callable[[Any], bool]) -> bool:
+    return isinstance(values, list) and bool(values) and all(map(has, values))
 
 
-def _is_topic(topic: Any, n_topics: int) -> bool:
-    if not isinstance(topic, dict) or not isinstance(topic.get("name"), str):
-        return False
-    merge = topic.get("merge")
-    return (
-        isinstance(merge, list) and bool(merge) and all(type(k) is int and 0 <= k < n_topics for k in merge)
-    )
+def _is_topic(topic: Any) -> bool:
+    is_named = isinstance(topic, dict) and isinstance(topic.get("name"), str)
+    return is_named and _is_list(topic.get("merge"), lambda k: type(k) is int)
 
 
 def _matched(wanted: Sequence[set[str]], found: Sequence[set[str]]) -> tuple[Any, Any]:

@@ -16,43 +16,12 @@ from swiftem.show.numbers import share_text, signed
 from swiftem.topics.explorer.content import as_json
 from swiftem.topics.explorer.summary import TopicSummary
 
-__all__ = ["topics_page"]
-
-SCRIPTS = (
-    "data.js",
-    "dom.js",
-    "map.js",
-    "list.js",
-    "detail.js",
-    "parts.js",
-    "names.js",
-    "search.js",
-    "main.js",
-)
+SCRIPTS = ("data", "dom", "map", "list", "detail", "parts", "names", "search", "main")
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; base-uri 'none'; "
     "form-action 'none'"
 )
 """Only the page's own script runs, even if there were a way to put another one into the page."""
-HOW_TO_READ = (
-    "<p>A topic is a group of words that are used together. Topics were found from the texts alone, "
-    "without labels; each document is a mixture of several. Numbers of topics are those of the model, from "
-    "0. A background, if there is one, has the words that are common to many topics.</p>"
-    "<p><b>Map.</b> Near topics use the same words; distances are measured along chains of similar "
-    "topics. The area of a circle is the topic's share of all words. Colours are neighbourhoods on the map; "
-    "a dashed circle is the background.</p>"
-    "<p><b>Words.</b> The bar is the word's <i>share of the topic</i>. Its shade and the last column are "
-    "the share of all <i>uses</i> of the word that belong to the topic: a pale bar is a word that is used "
-    "everywhere. The slider is the λ of Sievert and Shirley (2014): words are in the order of λ log p + "
-    "(1 − λ) log lift, where lift is the word's probability in the topic relative to the corpus.</p>"
-    "<p><b>Coherence</b> measures whether the topic's ten most likely words occur in the same documents: 1 "
-    "always, 0 as often as by chance, −1 never (NPMI). A topic of low coherence may be several topics, or "
-    "none. <b>Similarity</b> of neighbours is Σ √(p q) over words: 1 for equal topics, 0 if they share no "
-    "word.</p><p><b>Names.</b> Topics can be renamed (✎) and merged with neighbours. The browser keeps "
-    "this; <i>Export names</i> saves a file for <code>swiftem topics --names</code>.</p>"
-    "<p><b>Keys.</b> / search · ← → previous and next topic · r rename · Esc back to the topic · on the "
-    "map, arrows move to the topic in that direction.</p>"
-)
 
 
 def topics_page(
@@ -100,7 +69,7 @@ def topics_page(
     >>> "Topics of &lt;toy&gt;" in html, "<toy>" in html, html.count("<script>")
     (True, False, 1)
     """
-    script = "".join(_part(name) for name in SCRIPTS)
+    script = "".join(_part(f"{name}.js") for name in SCRIPTS)
     digest = b64encode(sha256(script.encode()).digest()).decode()
     title = f"Topics of {content['title']}"
     shell = (
@@ -173,7 +142,7 @@ def _about(
     )
     return (
         f'<section class="about" aria-label="About">{said}'
-        f"<details><summary>How to read this page</summary>{HOW_TO_READ}</details>\n"
+        f"{_part('about.html')}"
         f"<details><summary>How the fit went</summary><p>{escape(fit)}</p>{perplexity}{_curve(history)}"
         "</details>\n"
         f"<details><summary>How this was made</summary><pre>{escape(command)}</pre>"

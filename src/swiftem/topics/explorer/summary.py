@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.data.documents.counts import CorpusCounts
-
-__all__ = ["Topic", "TopicSummary", "summarise_topics"]
+from swiftem.topics.quality import relevance_of
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,6 @@ def summarise_topics(
     >>> sorted(topic.label() for topic in summary.topics)
     ['fish', 'rice']
     """
-    from swiftem.topics.quality import relevance_of
-
     components = np.asarray(model.components_)
     prevalence = np.asarray(model.topic_prevalence())
     coherence = np.asarray(model.coherence(corpus.counts, measure="npmi"))

@@ -9,14 +9,10 @@ import numpy as np
 
 from swiftem.core.problem import Problem
 from swiftem.kernels.threads import one_thread
-from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.few import best_of_few, compares_few
-from swiftem.mixture.starts.initial import make_start
-from swiftem.mixture.starts.race import raced_start
-from swiftem.mixture.starts.sample import has_rows_to_race, is_scarce
-from swiftem.mixture.starts.start import Start, StartSettings, until_interrupted
-
-__all__ = ["KindOfStart", "find_starts", "kind_of_start"]
+from swiftem.mixture.compute.batched import is_batchable
+from swiftem.mixture.starts.named_starts import make_start
+from swiftem.mixture.starts.race import has_few_rows, race
+from swiftem.mixture.starts.settings import Start, StartSettings, until_interrupted
 
 KindOfStart = Literal["given", "own", "race", "few", "named"]
 
@@ -32,11 +28,11 @@ def kind_of_start(problem: Problem, settings: StartSettings) -> KindOfStart:
         return "given"
     if settings.own is not None:
         return "own"
-    if settings.is_default and has_rows_to_race(problem) and not is_scarce(problem):
+    if not settings.is_default or problem.bound.n_components == 1:
+        return "named"
+    if not has_few_rows(problem):
         return "race"
-    if settings.is_default and compares_few(problem):
-        return "few"
-    return "named"
+    return "few" if is_batchable(problem) else "named"
 
 
 def find_starts(
@@ -58,16 +54,7 @@ def find_starts(
     StartInterrupted
         After Ctrl-C, with the best start so far.
     """
-    kind = kind_of_start(problem, settings)
     with one_thread() if problem.placement.form == "numpy" else nullcontext():  # as in passes
-        if kind == "race":
-            return [raced_start(problem, settings, random_state)]
-        if kind == "few":
-            return [best_of_few(problem, settings, random_state)]
-        starts = until_interrupted(
-            make_start(problem, settings, random_state) for _ in range(settings.n_init)
-        )
-        asked = settings.moves != "auto" and settings.moves > 0 and not settings.is_default
-        if asked and isinstance(problem.bound, BoundGaussians) and has_rows_to_race(problem):
-            starts = until_interrupted(raced_start(problem, settings, random_state, one) for one in starts)
-        return starts
+        if kind_of_start(problem, settings) in ("race", "few"):
+            return [race(problem, settings, random_state)]
+        return until_interrupted(make_start(problem, settings, random_state) for _ in range(settings.n_init))

@@ -1,10 +1,10 @@
-"""What a start is, what it depends on beside the problem, and Ctrl-C while starts are made."""
+"""What a start is, what it depends on beside the problem, the numbers of a race, and Ctrl-C in it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from swiftem.core.checkpoint import check_form
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.mixture.components import BoundComponents
-
-__all__ = ["OwnStart", "Start", "StartInterrupted", "StartSettings", "check_start", "until_interrupted"]
 
 OwnStart = Callable[[Source, np.random.RandomState], Theta]
 """A start that a kind of mixture finds in its own way."""
@@ -62,8 +60,6 @@ class StartSettings:
         Returns the parameters to start from, if values are not given.
     kept : ndarray of bool, or None
         Mask of the source's rows among those that an array ``init_params`` is for.
-    moves : int or "auto"
-        Maximum number of split-and-merge moves.
     """
 
     init_params: Any = "race"
@@ -72,13 +68,77 @@ class StartSettings:
     given: Mapping[str, Any] = field(default_factory=dict)
     own: OwnStart | None = None
     kept: NDArray[np.bool_] | None = None
-    moves: int | Literal["auto"] = "auto"
 
     @property
     def is_default(self) -> bool:
         """Whether the library is free to choose the start."""
         is_race = isinstance(self.init_params, str) and self.init_params == "race"
         return is_race and not self.given
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """The numbers of a race. Rows are counted per estimated number where a name says "per_number".
+
+    Attributes
+    ----------
+    candidates, few_candidates : int
+        Number of candidates, and their maximum on few rows.
+    sample, held_share, held_rows : int and float
+        Rows of the sample, and which share of it, and how many rows at most, candidates are compared on.
+    least_rows, least_per_component, scarce_per_number, scarce_rows : int
+        With fewer rows none are held out: in total, per component, or per number below a total.
+    few_work : int
+        On few rows, the number of candidates times the time of a pass, in logits.
+    first_per_number : int
+        Rows of the first round, at least ``least_rows``.
+    move_rows, move_per_number, move_share, most_per_number : int
+        Rows on which moves are tried: at least, per number, one in how many of all, at most per number.
+    passes : int
+        Passes of em in a round.
+    last_passes : int
+        Passes of the last round.
+    finalists : int
+        Number of candidates in the last round, at least.
+    work, work_per_row : int
+        Maximum number of E-step evaluations, in total and per row.
+    tol : float
+        Gain per pass below which em has converged.
+    moves : int
+        Maximum number of accepted moves.
+    least_gain : float
+        Least gain of a split, and of a move, per held-out row.
+    collapse : float
+        What a component that collapsed onto a few rows costs in the comparison.
+    margin : float
+        Gain per row for which the first of few candidates is given up.
+    """
+
+    candidates: int = 8
+    few_candidates: int = 49
+    sample: int = 26_000
+    held_share: float = 0.25
+    held_rows: int = 6000
+    least_rows: int = 1000
+    least_per_component: int = 10
+    scarce_per_number: int = 3
+    scarce_rows: int = 5000
+    few_work: int = 400_000
+    first_per_number: int = 3
+    move_rows: int = 4000
+    move_per_number: int = 6
+    move_share: int = 8
+    most_per_number: int = 40
+    passes: int = 12
+    last_passes: int = 40
+    finalists: int = 3
+    work: int = 5_000_000
+    work_per_row: int = 250
+    tol: float = 1e-4
+    moves: int = 20
+    least_gain: float = 1e-4
+    collapse: float = 1.0
+    margin: float = 1e-3
 
 
 class StartInterrupted(KeyboardInterrupt):
@@ -88,7 +148,8 @@ class StartInterrupted(KeyboardInterrupt):
     starts again.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start | None) -> None:
+        assert start is not None
         super().__init__()
         self.start = start
 

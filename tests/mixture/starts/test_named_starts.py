@@ -11,9 +11,9 @@ import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.mixture.gaussian_parameters import covariances_of
-from swiftem.mixture.starts import initial
-from swiftem.mixture.starts.initial import make_start
-from swiftem.mixture.starts.start import StartSettings
+from swiftem.mixture.starts import named_starts
+from swiftem.mixture.starts.named_starts import make_start
+from swiftem.mixture.starts.settings import StartSettings
 from swiftem.models import GaussianMixtureModel
 
 X, LABELS = blobs(300, 2, 3, seed=5)
@@ -132,7 +132,7 @@ def test_statistics_are_given_where_the_start_is_their_m_step():
 
 def test_mini_batches_from_many_rows_on(monkeypatch):
     exact = started()
-    monkeypatch.setattr(initial, "LARGE", 100)
+    monkeypatch.setattr(named_starts, "LARGE", 100)
     quick = started()
     assert not np.array_equal(exact.means_, quick.means_)
     order = [np.abs(quick.means_ - mean).sum(axis=1).argmin() for mean in exact.means_]

@@ -28,9 +28,7 @@ from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.sample import units
-
-__all__ = ["Spurious", "SpuriousComponentWarning", "at_floor", "find_spurious", "on_few_values", "sentence"]
+from swiftem.mixture.starts.column_units import units
 
 AT_FLOOR, ABOVE = 1.25, 1e3
 """A variance of so many times ``reg_covar`` is at the floor, if the column's is ``ABOVE`` times larger. The

@@ -21,16 +21,8 @@ from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import some_rows
 from swiftem.kernels.threads import openmp_after_fork
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.start import Start, StartSettings
-
-__all__ = [
-    "DegenerateComponentWarning",
-    "make_start",
-    "mended",
-    "reseed",
-    "start_statistics",
-]
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.settings import Start, StartSettings
 
 LARGE = 100_000
 """Number of rows from which k-means uses mini-batches."""

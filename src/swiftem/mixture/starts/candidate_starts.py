@@ -1,4 +1,4 @@
-"""Kinds of starts in a race: none of them is the best for all data.
+"""Kinds of candidates in a race: none of them is the best for all data.
 
 Each kind assigns labels to rows, whose M-step is the start. Labels are those of the nearest of M centres:
 rows drawn at random, rows by greedy k-means++, or the means of a short k-means; "pooled" has rows drawn at
@@ -9,6 +9,7 @@ linear map of the rows. "grown" begins with half as many components and splits t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,31 +18,16 @@ from numpy.typing import NDArray
 
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Index, Theta
-from swiftem.mixture.covariance import GaussianTheta
+from swiftem.data.array import ArraySource
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.split import (
-    Gaussians,
-    Split,
-    apply_split,
-    axes_of_few,
-    double_component,
-    splits_of,
-)
+from swiftem.mixture.starts.em_of_candidates import em_of_candidates
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.split_and_merge import axes_of, with_splits
 
-__all__ = [
-    "KINDS",
-    "gaussians",
-    "kinds_for",
-    "of_labels",
-    "run_k_means",
-    "scaled_rows",
-    "splits_at",
-    "start",
-    "theta_of",
-]
+Kind = tuple[str, str]
+"""How centres are found, and in which coordinates."""
 
-KINDS = (
+KINDS: tuple[Kind, ...] = (
     ("k-means", "scaled"),
     ("k-means++", "white"),
     ("grown", "scaled"),
@@ -51,41 +37,81 @@ KINDS = (
     ("k-means", "white"),
     ("pooled", "scaled"),
 )
-"""How centres are found, and in which coordinates, in the order of the candidates."""
+"""The kinds of candidates, in their order."""
+FEW_KINDS: tuple[Kind, ...] = (("k-means", "scaled"), ("k-means", "white"), ("rows", "scaled"))
+"""The kinds on few rows."""
 SHORT = 5
 """Iterations of k-means."""
 FEW = 600
 """Rows from which the splits of "grown" are computed."""
 
 
-def kinds_for(bound: Any) -> tuple[tuple[str, str], ...]:
-    """Return the kinds available for a model."""
+def kinds_for(bound: Any, *, few: bool = False) -> list[Kind]:
+    """Return the kinds available for a model: rows are whitened for Gaussians only."""
     if isinstance(bound, BoundGaussians):
-        return KINDS
-    return tuple(kind for kind in KINDS if kind[0] != "grown" and kind[1] == "scaled")
+        return list(FEW_KINDS[:2] if few else KINDS)
+    return [kind for kind in (FEW_KINDS if few else KINDS) if kind[1] == "scaled"]
 
 
-def start(kind: tuple[str, str], problem: Problem, rng: np.random.Generator) -> Theta:
-    """Return the parameters of a start of a kind; ``problem`` has the rows that it is made from."""
-    name, coordinates = kind
-    bound = problem.bound
-    if name == "pooled":
-        theta: Theta = bound.initial_theta(rng)
-        return theta
-    if name == "grown":
-        return _grown(problem, rng)
-    source: Any = problem.source
-    labels = _labels(
-        name,
-        scaled_rows(starts_of(bound).for_start(source.y), coordinates),
-        source.weight,
-        bound.n_components,
-        rng,
+def candidate_starts(
+    problem: Problem,
+    kinds: Sequence[Kind],
+    count: int,
+    rng: np.random.Generator,
+    mapped: Callable[..., Any] = map,
+) -> list[Theta]:
+    """Return ``count`` starts of several kinds in turn, without those that have no M-step.
+
+    Parameters
+    ----------
+    problem : Problem
+        Model and rows.
+    kinds : sequence
+        The kinds.
+    count : int
+        Number of starts.
+    rng : Generator
+        Source of randomness.
+    mapped : callable
+        ``map``, or that of a pool of threads.
+    """
+    wanted = [kinds[k % len(kinds)] for k in range(count)]
+    names = list(dict.fromkeys(wanted))
+    runs = [wanted.count(name) for name in names]
+    work = (
+        (lambda kind, number, own: _of_kind(problem, kind, number, own)),
+        names,
+        runs,
+        rng.spawn(len(names)),
     )
-    return of_labels(problem, labels)
+    return [theta for thetas in mapped(*work) for theta in thetas]
 
 
-def of_labels(problem: Problem, labels: Index) -> Theta:
+def _of_kind(problem: Problem, kind: Kind, count: int, rng: np.random.Generator) -> list[Theta]:
+    """Return up to ``count`` starts of a kind."""
+    (name, coordinates), bound, source = kind, problem.bound, problem.source
+    assert isinstance(source, ArraySource)
+    if name == "pooled":
+        return [bound.initial_theta(rng) for _ in range(count)]
+    if name == "grown":
+        grown = [_grown(problem, rng) for _ in range(count)]
+        return [theta for theta in grown if theta is not None]
+    z = scaled_rows(starts_of(bound).for_start(source.y), coordinates)
+    if name == "rows":
+        labels = [_nearest(z, z[rng.choice(len(z), bound.n_components, replace=False)]) for _ in range(count)]
+    else:
+        iterations = SHORT if name == "k-means" else 0
+        labels = list(run_k_means(z, source.weight, bound.n_components, count, iterations, rng))
+    found = []
+    for one in labels:
+        try:
+            found.append(_of_labels(problem, one))
+        except ValueError:  # it has no M-step
+            continue
+    return found
+
+
+def _of_labels(problem: Problem, labels: Index) -> Theta:
     """Return the M-step of labels (n,)."""
     bound, source, e_step = problem.bound, problem.source, problem.compute
     batch = source.take(np.arange(source.n))
@@ -96,16 +122,10 @@ def of_labels(problem: Problem, labels: Index) -> Theta:
     empty = int((bound.unpack(s).weights <= 0.0).sum())
     rng = np.random.default_rng(0)
     rows = source.take(rng.choice(source.n, empty, replace=False)).y
-    mended: Theta = starts_of(bound).mended(
-        s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng
-    )
-    return mended
+    return starts_of(bound).mended(s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng)
 
 
-def _labels(name: str, z: Array, weight: Array | None, count: int, rng: np.random.Generator) -> Index:
-    if name != "rows":
-        return np.asarray(run_k_means(z, weight, count, 1, SHORT if name == "k-means" else 0, rng)[0])
-    centres = z[rng.choice(len(z), count, replace=False)]
+def _nearest(z: Array, centres: Array) -> Index:
     return np.asarray(((centres**2).sum(axis=1) - 2.0 * z @ centres.T).argmin(axis=1))
 
 
@@ -168,55 +188,25 @@ def scaled_rows(y: NDArray[Any], name: str) -> Array:
     deviation = z.std(axis=0)
     z /= np.where(deviation > 0.0, deviation, 1.0)
     if name == "white":
-        few = len(z) < z.shape[1]
-        values, vectors = axes_of_few(z / np.sqrt(len(z))) if few else np.linalg.eigh(z.T @ z / len(z))
-        some = values > 1e-6 * values[-1]
-        z = z @ (vectors[:, some] / np.sqrt(values[some]))
+        values, vectors = axes_of(z / np.sqrt(len(z)))
+        varies = values > 1e-6 * values[-1]
+        z = z @ (vectors[:, varies] / np.sqrt(values[varies]))
     return np.asarray(z)
 
 
-def _grown(problem: Problem, rng: np.random.Generator) -> Theta:
+def _grown(problem: Problem, rng: np.random.Generator) -> Theta | None:
     """Return a start with half of the components, fitted briefly, and those split that gain most."""
-    bound: BoundGaussians = problem.bound
-    source: Any = problem.source
-    count = bound.n_components
-    few = -(-count // 2)
-    half = replace(bound, model=replace(bound.model, n_components=few))
+    bound, source = problem.bound, problem.source
+    half = replace(bound, model=replace(bound.model, n_components=-(-bound.n_components // 2)))
     smaller = Problem(half.model, source, bound=half, placement=problem.placement)
-    theta = start(("k-means", "scaled"), smaller, rng)
-    for _ in range(SHORT):
-        s = smaller.compute.full(theta)
-        if not half.in_domain(s):
-            break
-        theta = half.m_step(s)
-    splits = sorted(splits_at(smaller, theta, FEW), key=lambda split: -split.gain)[: count - few]
-    grown = gaussians(bound, theta)
-    for split in splits:
-        grown = Gaussians(grown.covariance_type, *apply_split(grown, split))
-    while len(grown.weights_) < count:
-        grown = Gaussians(grown.covariance_type, *double_component(grown))
-    return theta_of(bound, grown)
+    starts = _of_kind(smaller, KINDS[0], 1, rng)
+    theta = em_of_candidates(smaller, starts, SHORT, 0.0)[0].theta if starts else None
+    return None if theta is None else with_splits(smaller.on(_first(source, FEW)), theta, bound.n_components)
 
 
-def gaussians(bound: BoundGaussians, theta: Any) -> Gaussians:
-    """Return parameters in the form of the rules for splits."""
-    return Gaussians(bound.kind.name, theta.weights, theta.means, theta.covariances)
-
-
-def theta_of(bound: BoundGaussians, mixture: Gaussians) -> GaussianTheta:
-    """Return parameters in the form of the model; ValueError if a covariance is not positive definite."""
-    factors = bound.kind.factor(mixture.covariances_)
-    if factors is None:
-        raise ValueError(starts_of(bound).ILL_DEFINED)
-    return GaussianTheta(mixture.weights_, mixture.means_, mixture.covariances_, factors)
-
-
-def splits_at(problem: Problem, theta: Any, most: int = 2000) -> list[Split]:
-    """Return the best split of each component, computed from the first rows of the problem."""
-    source: Any = problem.source
-    rows = np.arange(min(source.n, most))
-    batch = source.take(rows)
-    r = problem.bound.posterior(batch, theta)[0][:, : problem.bound.n_components]
-    X = np.asarray(batch.y, dtype=np.float64).reshape(len(rows), -1)
-    X = starts_of(problem.bound).imputed(X, r, theta, None)
-    return splits_of(gaussians(problem.bound, theta), X, r, batch.weight)
+def _first(source: Any, rows: int) -> ArraySource:
+    """Return the first rows of a source in memory."""
+    found: ArraySource = source
+    if rows < source.n:
+        found = source.like(source.y[:rows], None if source.weight is None else source.weight[:rows])
+    return found

@@ -8,9 +8,8 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.mixture.starts.noise import with_noise
-from swiftem.mixture.starts.sample import units
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
+from swiftem.mixture.starts.column_units import units, with_noise
 
 
 def counts(n=3000, seed=0):

@@ -16,8 +16,6 @@ from swiftem.mixture.covariance import GaussianStatistics, GaussianTheta
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.model import BoundMixture
 
-__all__ = ["DEAD", "GaussianStarts", "MixtureStarts", "starts_of"]
-
 DEAD = 1e-6
 """A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 

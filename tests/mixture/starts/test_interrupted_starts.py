@@ -15,19 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.kernels.threads import set_threads
-from swiftem.mixture.starts import few, find, initial
+from swiftem.mixture.starts import named_starts
 from swiftem.mixture.starts import race as racing
 
 X, _ = blobs(2000, 2, 4, apart=1.5, seed=5)
-MEANS = X[:4]
 CASES = {
     "race": (X, {}),
     "further starts": (X, {"n_init": 3}),
     "one by one": (X, {"covariance_type": "tied"}),
     "few rows": (X[:300], {}),
     "further starts of few rows": (X[:300], {"n_init": 4}),
-    "a given start": (X, {"means_init": MEANS, "init_params": "random_from_data", "moves": 20}),
-    "named starts": (X, {"init_params": "kmeans", "moves": 20, "n_init": 3}),
     "without passes": (X, {"max_iter": 0}),
     "another method": (X, {"method": "sem-vr"}),
 }
@@ -55,7 +52,6 @@ def pressed(at, press=by_exception):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(racing, "DeferredInterrupt", Counted)
-        patch.setattr(few, "DeferredInterrupt", Counted)
         yield calls
 
 
@@ -112,37 +108,14 @@ def test_a_model_wherever_it_is_pressed(name):
         scores.append(mixture.score(rows))
     assert np.isfinite(scores).all()
     assert scores[-1] >= scores[0]
-    assert name not in ("race", "a given start", "one by one") or scores[-1] > scores[0] + 1e-3
+    assert name not in ("race", "one by one") or scores[-1] > scores[0] + 1e-3
     mixture.set_params(warm_start=True, max_iter=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert mixture.fit(rows).n_iter_ >= 1
 
 
-@pytest.mark.parametrize("options", [{}, {"n_init": 4}])
-def test_it_is_the_best_candidate_so_far(options, monkeypatch):
-    real, found = racing._Race._valued, []
-
-    def valued(self, *given):
-        found.append(real(self, *given))
-        return found[-1]
-
-    monkeypatch.setattr(racing._Race, "_valued", valued)
-    count = count_of_checks(X, **options)
-    places = set()
-    for at in places_in(count, 25):
-        found.clear()
-        with pressed(at):
-            mixture = fit_interrupted(X, **options)
-        if found:
-            best = max(found, key=lambda one: one.value)
-            places.add((len(found), [one is best for one in found].index(True)))
-            np.testing.assert_array_equal(mixture.means_, best.theta.means)
-            assert mixture.history_.moves == best.moves
-    assert any(0 < place < number - 1 for number, place in places), "neither the first nor the last one"
-
-
-@pytest.mark.parametrize("name", ["race", "few rows", "named starts", "another method"])
+@pytest.mark.parametrize("name", ["race", "few rows", "another method"])
 def test_a_resumed_fit_is_that_without_an_interrupt(name, tmp_path):
     """The start that was interrupted is not the start of the checkpoint."""
     rows, options = CASES[name]
@@ -180,63 +153,9 @@ def test_a_signal_while_threads_work(threads, presses, options):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.usefixtures("with_signals")
-def test_before_the_first_candidate_it_is_still_made(monkeypatch):
-    real = racing.draw_sample, racing.start
-    made = []
-
-    def draw(*given, **options):
-        by_signal()
-        return real[0](*given, **options)
-
-    def start(*given):
-        made.append(real[1](*given))
-        return made[-1]
-
-    monkeypatch.setattr(racing, "draw_sample", draw)
-    monkeypatch.setattr(racing, "start", start)
-    mixture = fit_interrupted(X)
-    assert len(made) == 1, "no further ones"
-    np.testing.assert_array_equal(mixture.means_, made[0].means)
-
-
-@pytest.mark.usefixtures("with_signals")
-@pytest.mark.parametrize(
-    ("rows", "of", "name", "last"), [(X, racing._Race, "_whole", 1), (X[:300], few, "_values", 2)]
-)
-def test_after_the_last_check_it_is_not_lost(rows, of, name, last, monkeypatch):
-    real, calls = getattr(of, name), []
-
-    def then_press(*given):
-        calls.append(1)
-        found = real(*given)
-        if len(calls) == last:
-            by_signal()
-        return found
-
-    monkeypatch.setattr(of, name, then_press)
-    fit_interrupted(rows)
-    assert len(calls) == last
-
-
-@pytest.mark.usefixtures("with_signals")
-def test_without_any_candidate_it_is_raised(monkeypatch):
-    def start(*given):
-        by_signal()
-        raise ValueError("no M-step")
-
-    monkeypatch.setattr(racing, "start", start)
-    monkeypatch.setattr(racing, "make_start", None)  # a call would fail
-    monkeypatch.setattr(racing, "CANDIDATES", 1)
-    mixture = swiftem.GaussianMixture(4, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        mixture.fit(X)
-    assert not hasattr(mixture, "means_")
-
-
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_of_several_k_means_the_first_is_kept(at, monkeypatch):
-    real, calls = initial._kmeans, []
+    real, calls = named_starts._kmeans, []
 
     def kmeans(*given):
         calls.append(1)
@@ -245,31 +164,13 @@ def test_of_several_k_means_the_first_is_kept(at, monkeypatch):
         return real(*given)
 
     start = fit(X, init_params="kmeans", max_iter=0)
-    monkeypatch.setattr(initial, "_kmeans", kmeans)
+    monkeypatch.setattr(named_starts, "_kmeans", kmeans)
     if at == 1:
         with pytest.raises(KeyboardInterrupt):
             fit(X, init_params="kmeans", n_init=3)
     else:
         mixture = fit_interrupted(X, init_params="kmeans", n_init=3)
         np.testing.assert_array_equal(mixture.means_, start.means_)
-
-
-def test_a_second_race_that_ends_early_leaves_the_first_one(monkeypatch):
-    options, real, won = {"init_params": "kmeans", "moves": 20, "n_init": 2}, find.raced_start, []
-
-    def raced(*given):
-        won.append((real(*given), len(calls)))
-        return won[-1][0]
-
-    monkeypatch.setattr(find, "raced_start", raced)
-    with pressed(np.inf) as calls:
-        fit(X, **options)
-    (first, count), _ = won
-    with pressed(count + 3) as calls:
-        mixture = fit_interrupted(X, **options)
-    assert len(won) == 3, "the second race did not end"
-    np.testing.assert_array_equal(mixture.means_, first.theta.means)
-    assert mixture.history_.moves == first.moves
 
 
 def test_other_families_and_stored_rows(tmp_path):
