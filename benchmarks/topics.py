@@ -20,7 +20,7 @@ from benchmarks.topic_peers import nmf, tomotopy_model, topics_after
 from paper.docstrings import docstring_corpus
 from swiftem import data
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.queries import coherence_of
+from swiftem.topics.quality import coherence_of
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 

@@ -20,7 +20,7 @@ ALLOWED = {
     "data": {"core", "kernels"},
     "_run": {"core", "methods", "data"},
     "show": {"core", "methods", "data"},
-    "report": {*LOWER, "fit", "topics", "show"},
+    "report": {*LOWER, "fit", "show"},
     "fit": {*LOWER, "_run", "show"},
     "mixture": SHARED,
     "regression": {*SHARED, "mixture"},

@@ -29,9 +29,9 @@ from swiftem.mixture.families import Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.scores import criteria
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning
-from swiftem.mixture.tables.tabular import AUTO
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
+from swiftem.mixture.tables.auto import AUTO
 from swiftem.regression.candidates import regression_candidates
 from swiftem.regression.regression_mixture import RegressionMixture
 from swiftem.show.numbers import counted, criterion_text, mean_text
@@ -76,8 +76,9 @@ def select(
     """Fit mixtures of several sizes and covariance types, and choose one by a criterion.
 
     Each fit starts from the fit with one component less, with one component split (see
-    :mod:`swiftem.mixture.starts.split`), and from new starts; the best fit is kept. The log-likelihood
-    therefore never falls with the number of components, and criteria depend little on single starts.
+    :mod:`swiftem.mixture.starts.split_and_merge`), and from new starts; the best fit is kept. The
+    log-likelihood therefore never falls with the number of components, and criteria depend little on single
+    starts.
     Covariance types run in parallel threads; results do not depend on the number of threads.
 
     Parameters

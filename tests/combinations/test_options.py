@@ -69,7 +69,7 @@ CASES = [(kind, name) for kind, effects in EFFECTS.items() for name in effects]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::swiftem.mixture.starts.spurious.SpuriousComponentWarning")
+@pytest.mark.filterwarnings("ignore::swiftem.mixture.starts.collapsed_components.SpuriousComponentWarning")
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind.__name__}-{name}" for kind, name in CASES])
 def test_a_parameter_changes_something(kind, name, tmp_path, monkeypatch, capsys):
     found = []

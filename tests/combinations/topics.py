@@ -148,7 +148,7 @@ def options_of(case: Case, folder: Path) -> dict[str, Any]:
 @contextmanager
 def always_compiled(wanted: bool) -> Iterator[None]:
     """Let corpora of any size be fitted by compiled code."""
-    from swiftem.topics import input as module
+    from swiftem.topics import read as module
 
     with mock.patch.object(module, "FEW_ENTRIES", -1 if wanted else module.FEW_ENTRIES):
         yield

@@ -11,7 +11,7 @@ import swiftem
 from swiftem.estimators import DegenerateComponentWarning, SpuriousComponentWarning
 from swiftem.methods import METHODS as KINDS_OF_METHODS
 from swiftem.methods import OnlineEM, make_method
-from swiftem.mixture.starts.components import GaussianStarts
+from swiftem.mixture.starts.family_starts import GaussianStarts
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(200, 2, 2, seed=3)

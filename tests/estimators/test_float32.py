@@ -9,7 +9,7 @@ from mixture_data import ARRAYS, KINDS, METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.mixture.starts import initial
+from swiftem.mixture.starts import named_starts
 
 X, _ = blobs(800, 3, 3, apart=4.0, seed=2)
 OFFSET = X + 1e4
@@ -40,7 +40,7 @@ def test_an_offset_does_not_disturb_the_kmeans_start(kind):
 
 
 def test_nor_that_by_mini_batches(monkeypatch):
-    monkeypatch.setattr(initial, "LARGE", 500)
+    monkeypatch.setattr(named_starts, "LARGE", 500)
     single, plain = fit(SINGLE), fit(X)
     assert single.score(SINGLE) == pytest.approx(plain.score(X), abs=1e-2)
 

@@ -11,8 +11,8 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{name}")
     for name in (
         "sklearn.exceptions.ConvergenceWarning",
-        "swiftem.mixture.starts.initial.DegenerateComponentWarning",
-        "swiftem.mixture.starts.spurious.SpuriousComponentWarning",
+        "swiftem.mixture.starts.named_starts.DegenerateComponentWarning",
+        "swiftem.mixture.starts.collapsed_components.SpuriousComponentWarning",
     )
 ]
 

@@ -54,7 +54,7 @@ def fits() -> None:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # of fits that did not converge
         for few in (
-            "topics.input.FEW_ENTRIES",
+            "topics.read.FEW_ENTRIES",
             "topics.documents.FEW",
             "topics.compute.documents.FEW",
         ):

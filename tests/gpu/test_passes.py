@@ -18,7 +18,7 @@ from swiftem.data import ArraySource
 from swiftem.data.as_source import kernels_of, like
 from swiftem.data.tensor import TensorSource
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 
 REFERENCE = Placement(form="reference")
 

@@ -19,8 +19,8 @@ import swiftem
 from swiftem import methods, models
 from swiftem.core.checks import in_numpy
 from swiftem.methods import METHODS
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 
 HAS_GPU = torch.cuda.is_available()
 SIZES = (500, 1500, 200_000) if HAS_GPU else (500, 1500)

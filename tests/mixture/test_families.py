@@ -19,7 +19,7 @@ from swiftem.mixture.families import (
     read_family,
 )
 from swiftem.mixture.families.observed import Observed
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 
 RNG = np.random.default_rng(3)
 PARAMS = {

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.mixture import candidates
-from swiftem.mixture.starts.split import double_component
+from swiftem.mixture.starts.split_and_merge import double_component
 from swiftem.models import NormalInverseWishart
 
 KINDS = ("full", "tied", "diag", "spherical")

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.methods import VarianceReducedEM
-from swiftem.topics import input as module
+from swiftem.topics import read as module
 
 ROUNDS, TOLERANCE = 5, 1e-2
 

@@ -166,7 +166,7 @@ def test_given_topics_keep_their_places_and_the_first_is_a_background_if_that_is
 
 def test_a_path_does_not_split_the_background(counts):
     found = swiftem.select_topics(counts, [K - 3, K - 1, K], random_state=0)
-    assert found.n_components == K
+    assert found.best.n_components == K
     assert found.best.background_ == 0
     assert set(np.argsort(-found.best.components_[0])[:COMMON]) == set(range(COMMON))
     assert found.best.components_[1:, :COMMON].sum(axis=1).max() < 0.2

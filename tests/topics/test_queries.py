@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem.topics.queries import split_counts
+from swiftem.topics.quality import split_counts
 
 
 @pytest.fixture(scope="module")

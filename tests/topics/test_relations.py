@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem.topics.queries import representative
+from swiftem.topics.quality import representative
 
 X = np.array([[4, 3, 0, 0, 1], [3, 5, 0, 0, 0], [0, 0, 2, 5, 1], [0, 0, 6, 2, 0], [2, 2, 2, 2, 1]])
 WORDS = ["ape", "bee", "cod", "dog", "eel"]

@@ -37,7 +37,7 @@ from swiftem.show.numbers import criterion_text, mean_text
 
 if TYPE_CHECKING:
     from swiftem.fit.selection import Candidate, Selection
-    from swiftem.topics.select import TopicSelection
+    from swiftem.topics.select import NumberOfTopics
 
 __all__ = ["SelectRequest", "compare_topics", "select", "write_comparison"]
 
@@ -180,7 +180,7 @@ def _summary(request: SelectRequest, found: Selection[Any, Candidate]) -> list[s
 
 def compare_topics(
     request: TopicsRequest, numbers: Sequence[int], counts: Any, console: Console
-) -> tuple[TopicSelection, float]:
+) -> tuple[Selection[Any, NumberOfTopics], float]:
     """Return the comparison of several numbers of topics, and the seconds of all fits."""
     from swiftem import select_topics
 
@@ -196,7 +196,7 @@ def compare_topics(
     return found, clock() - began
 
 
-def write_comparison(found: TopicSelection, folder: Path, ending: str) -> list[Path]:
+def write_comparison(found: Selection[Any, NumberOfTopics], folder: Path, ending: str) -> list[Path]:
     """Write the table of the numbers of topics, and the picture if matplotlib is installed."""
     files = [folder / f"numbers_of_topics{ending}"]
     rows = found.table

@@ -234,9 +234,8 @@ def chosen_family(family: Any, rows: Rows) -> Any:
 
     Formats differ in their types, so a column of whole numbers counts as integers.
     """
-    from swiftem.mixture.tables.auto import auto_family, whole_as_integers
+    from swiftem.mixture.tables.auto import AUTO, auto_family, whole_as_integers
     from swiftem.mixture.tables.columns import FLOAT, TEXT, TableColumn
-    from swiftem.mixture.tables.tabular import AUTO
 
     if family != AUTO:
         return family

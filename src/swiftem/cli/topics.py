@@ -30,12 +30,12 @@ from swiftem.core.types import Array
 from swiftem.data.documents.corpus import read_corpus
 from swiftem.data.documents.counts import CorpusCounts
 from swiftem.kernels.threads import get_threads
-from swiftem.report.explorer.content import explorer_content
-from swiftem.report.explorer.groups import DocumentGroups, group_documents, tokens_by_group
-from swiftem.report.explorer.names import TopicNames, read_names
-from swiftem.report.topic_summary import TopicSummary, summarise_topics
-from swiftem.report.topics import topics_page
 from swiftem.show.numbers import mean_text, passes_text, seconds_text, share_text
+from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.topics.explorer.names import TopicNames, read_names
+from swiftem.topics.explorer.page import topics_page
+from swiftem.topics.explorer.summary import TopicSummary, summarise_topics
 
 __all__ = ["TopicsRequest", "apply_topics", "topics"]
 

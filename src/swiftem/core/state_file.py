@@ -18,7 +18,7 @@ from swiftem.core.types import Tree
 MODULES = {
     "core.algorithm": "Averages Iterate State",
     "core.method": "AnchorState MemoryState NoState",
-    "mixture.starts.start": "Start",
+    "mixture.starts.settings": "Start",
     "mixture.look": "Run",
     "regression.newton_em": "Regressions",
     "fit.history": "Moment",

@@ -2,11 +2,11 @@
 
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 from swiftem.regression.regression_mixture import RegressionMixture
 from swiftem.topics.plsa import PLSA
-from swiftem.topics.select import NumberOfTopics, TopicSelection, select_topics
+from swiftem.topics.select import NumberOfTopics, select_topics
 
 __all__ = [
     "PLSA",
@@ -16,6 +16,5 @@ __all__ = [
     "NumberOfTopics",
     "RegressionMixture",
     "SpuriousComponentWarning",
-    "TopicSelection",
     "select_topics",
 ]

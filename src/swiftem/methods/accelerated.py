@@ -8,6 +8,7 @@ from math import inf, sqrt
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swiftem.core.checks import check_choice, check_int, shown
 from swiftem.core.method import EStep, Method
@@ -193,6 +194,70 @@ class Squarem(Acceleration):
         if state.largest == 1.0:  # this was a step of em, which is not worse
             state = state._replace(largest=FACTOR)
         return state._replace(chain=_chain(second, third), length=2)
+
+
+class ParallelSquarem:
+    """The states of :class:`Squarem` of K independent runs, advanced at once; without its rates.
+
+    Attributes
+    ----------
+    point : ndarray, shape (K, q)
+        Statistics of the next pass of each run.
+    kept : ndarray, shape (K, q)
+        em's step from the last accepted point.
+    """
+
+    def __init__(self, s: Array) -> None:
+        runs = len(s)
+        self.point = self.kept = s
+        self._chain = np.zeros((runs, 3, *s.shape[1:]))
+        self._length, self._leaps = np.zeros(runs, dtype=int), np.zeros(runs, dtype=bool)
+        self._objective, self._largest = np.full(runs, inf), np.full(runs, FIRST)
+
+    def keep(self, stay: NDArray[np.bool_]) -> None:
+        """Drop the runs that are not in ``stay``."""
+        for name, value in self.__dict__.items():
+            setattr(self, name, value[stay])
+
+    def advance(self, s: Array, objectives: Array, scale: Array) -> None:
+        """Take note of the statistics (K, q) and objectives (K,) of a pass at ``point``."""
+        most = self._objective + SLACK * (1.0 + np.abs(self._objective))
+        with np.errstate(invalid="ignore"):
+            worse = self._leaps & ~(objectives <= most)
+        s = np.where(worse[:, None], self.kept, s)
+        self._objective = np.where(worse, self._objective, objectives)
+        self._largest[worse] = np.maximum(1.0, self._largest[worse] / 2.0)
+        self._length[worse] = 0
+        self._leaps[:] = False
+        self.point = self.kept = s
+        self._chain[np.arange(len(s)), self._length] = s
+        self._length += 1
+        ready = np.flatnonzero(self._length == 3)
+        if not len(ready):
+            return
+        first, second, third = np.moveaxis(self._chain[ready], 1, 0)
+        r = second - first
+        v = third - second - r
+        size, bend = (np.einsum("kq,kq->k", one, one) for one in (r * scale, v * scale))
+        longest = self._largest[ready]
+        alpha = np.ones(len(ready))
+        np.divide(size, bend, out=alpha, where=bend > 0.0)
+        alpha = np.minimum(np.sqrt(alpha), longest)
+        # A step of em, which is not worse, lifts a limit of 1.
+        self._largest[ready] = np.where((alpha == longest) | (longest == 1.0), FACTOR * longest, longest)
+        self._chain[ready, :2] = self._chain[ready, 1:]
+        self._length[ready] = 2
+        leap = alpha > 1.0
+        leaping, far = ready[leap], alpha[leap][:, None]
+        self.point = s.copy()
+        self.point[leaping] = first[leap] + 2.0 * far * r[leap] + far**2 * v[leap]
+        self._leaps[leaping] = True
+
+    def accept(self, outside: Index) -> None:
+        """Begin new chains at the leaps; those ``outside`` the domain are replaced by em's steps."""
+        self._largest[outside] = np.maximum(1.0, self._largest[outside] / 2.0)
+        self.point[outside], self._leaps[outside] = self.kept[outside], False
+        self._chain[self._leaps, 0], self._length[self._leaps] = self.point[self._leaps], 1
 
 
 def _chain(*points: Array) -> Array:

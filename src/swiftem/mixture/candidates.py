@@ -16,7 +16,7 @@ from swiftem.fit.validated import allows_missing, read_weights, validated
 from swiftem.mixture.families import Blocks, Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.starts.split import parameters_of, split_component
+from swiftem.mixture.starts.split_and_merge import parameters_of, split_component
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
@@ -168,7 +168,7 @@ def _read(
     check_not_lazy("X", X)
     X = in_numpy(X)
     if isinstance(reader, Mixture):
-        X = reader._as_codes(X, reset=True, sample_weight=sample_weight)
+        X = reader._encoded(X, sample_weight, reset=True)
     rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
     weight = read_weights(sample_weight, rows)
     if weight is not None:

@@ -12,7 +12,7 @@ from swiftem.core.loop import DeferredInterrupt
 from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.fit.stopping import Remaining
 from swiftem.mixture.rows import rows_of
-from swiftem.mixture.starts.components import DEAD, starts_of
+from swiftem.mixture.starts.family_starts import DEAD, starts_of
 
 __all__ = ["em_on_device", "sample_on_device"]
 

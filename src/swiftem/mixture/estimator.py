@@ -59,12 +59,11 @@ from swiftem.mixture.online import OnlineMixture, Past
 from swiftem.mixture.plan import METHOD_NAMES, kernels_for, make_plan
 from swiftem.mixture.rows import Read, RowSource, no_weights_beside, rows_of, stored_source
 from swiftem.mixture.scores import FittedMixture, criteria, dtype_of
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.find import find_starts, kind_of_start
-from swiftem.mixture.starts.initial import DegenerateComponentWarning
-from swiftem.mixture.starts.sample import MOST
-from swiftem.mixture.starts.spurious import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings, check_start
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
+from swiftem.mixture.starts.settings import RaceSettings, Start, StartInterrupted, StartSettings, check_start
 
 __all__ = ["MixtureEstimator"]
 
@@ -399,7 +398,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
         is_open = isinstance(self.method, str) and self.method == "auto"
         raced = is_open and kind == "race" and not self._goes_on()
-        after_sample = raced and rows_of(source) > MOST and not read.kernels
+        after_sample = raced and rows_of(source) > RaceSettings.sample and not read.kernels
         method = self.method
         if after_sample:
             method = Accelerated(EM(), "squarem")

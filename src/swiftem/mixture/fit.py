@@ -26,10 +26,10 @@ from swiftem.mixture.device import em_on_device
 from swiftem.mixture.look import Look, Run
 from swiftem.mixture.plan import Plan, iterations_in
 from swiftem.mixture.rows import rows_of
-from swiftem.mixture.starts.accelerated import accelerated, beyond_plateau
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.starts.initial import DegenerateComponentWarning, reseed
-from swiftem.mixture.starts.start import Start, check_start
+from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning, reseed
+from swiftem.mixture.starts.settings import Start, check_start
 
 __all__ = ["DegenerateComponentWarning", "Fit", "Fitting"]
 
@@ -47,7 +47,7 @@ class Fit:
     Attributes
     ----------
     theta, s
-        The parameters and their statistics, as of :class:`swiftem.mixture.starts.start.Start`.
+        The parameters and their statistics, as of :class:`swiftem.mixture.starts.settings.Start`.
     moments : list of Moment
         History of the fit.
     bounds : list of float
@@ -294,7 +294,9 @@ class _OneFit:
         left = int(shared.max_passes - fit.passes) - 1
         if left > 0:
             theta, done = (
-                beyond if beyond[1] <= left else accelerated(self.problem, fit.theta, left, 0.0, check)
+                beyond
+                if beyond[1] <= left
+                else em_of_candidates(self.problem, [fit.theta], left, 0.0, check)[0]
             )
             fit.theta, fit.s, fit.passes = theta, None, fit.passes + done
             remaining.restart()

@@ -84,7 +84,7 @@ class GaussianMixture(MixtureEstimator, mixture.GaussianMixture):  # type: ignor
     init_params : {"race", "kmeans", "k-means++", "random", "random_from_data"}, callable or array-like
         How a fit starts. "race": from the best of several candidates of different kinds, compared on a sample
         (:mod:`swiftem.mixture.starts.race`); with fewer than 1,000 rows from the best of eight
-        k-means, compared on all rows (:mod:`swiftem.mixture.starts.few`). It is "kmeans" for
+        k-means, compared on all rows (:mod:`swiftem.mixture.starts.race`). It is "kmeans" for
         fewer than 10 rows per component, for few rows with a prior or "tied" covariances, or if a part of
         the start is given. The other names are scikit-learn's; "kmeans" uses
         mini-batches from 100,000 rows. A callable gets (X, n_components, random_state), with the rows of

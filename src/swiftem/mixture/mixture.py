@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -11,27 +12,51 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import as_floats, check_int, check_simplex, shown
+from swiftem.core.checks import as_floats, check_int, check_simplex, in_numpy, shown, unmasked
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
+from swiftem.data.as_source import kernels_of
 from swiftem.fit.model_content import ModelContent
 from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of, number
+from swiftem.fit.validated import refuse_table
+from swiftem.fit.watch import VerboseLines
 from swiftem.methods import Method
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
 from swiftem.mixture.file import family_from_header, flat
 from swiftem.mixture.model import MixtureModel, MixtureTheta
-from swiftem.mixture.starts.components import starts_of
-from swiftem.mixture.tables.columns import TEXT, TableColumn
-from swiftem.mixture.tables.tabular import AUTO, TabularMixture
+from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.tables.auto import AUTO, auto_family, said_of
+from swiftem.mixture.tables.categories import (
+    Categories,
+    check_text,
+    decoded,
+    encoded,
+    find_categories,
+    of_places,
+    with_positive_weight,
+)
+from swiftem.mixture.tables.columns import BOOL, TEXT, TableColumn, is_frame, replaced, table_columns
+from swiftem.mixture.tables.profile import (
+    ColumnOf,
+    chosen_places,
+    columns_of,
+    panel_of,
+    profile_of,
+    summary_of,
+)
+from swiftem.show.numbers import counted
+from swiftem.show.table import Table
 
 __all__ = ["Mixture"]
 
+log = logging.getLogger("swiftem")
+
 
 @dataclass(eq=False, repr=False)
-class Mixture(TabularMixture):
+class Mixture(VerboseLines, MixtureEstimator):
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters
@@ -276,7 +301,193 @@ n_features_in_, feature_names_in_
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
         bound = self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))
         rows = starts_of(bound).draw(theta, labels, rng)
-        return self._with_texts(rows, [TableColumn(j, TEXT, part) for j, part in enumerate(rows.T)]), labels
+        return _with_texts(rows, decoded(rows, self._texts_in(range(rows.shape[1])))), labels
+
+    @property
+    def categories_(self) -> Categories:
+        """Categories of columns of codes, text or categories, by name or number of the column.
+
+        The order is that of the levels in ``params_``. There is no such attribute without such columns.
+        """
+        family: Family | None = self.__dict__.get("family_")
+        places = () if family is None else family.coded_columns(self.n_features_in_)
+        if family is None or not places:
+            raise AttributeError("categories_ is an attribute of models with columns of categories only.")
+        texts = self._texts_in(range(self.n_features_in_))
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        codes = dict(zip(places, family.level_codes(), strict=True))
+        return {names[place]: texts.get(place, codes[place]) for place in sorted(places)}
+
+    def _texts_in(self, columns: Sequence[Any]) -> Categories:
+        """Return the categories of text by place, of columns given by name or number."""
+        return of_places(self.__dict__.get("_texts", {}), columns, getattr(self, "feature_names_in_", ()))
+
+    def _given_family(self) -> Given:
+        """Return the family as given, or as chosen by the types of columns."""
+        if self.family != AUTO:
+            return self.family
+        chosen: Given | None = self.__dict__.get("_chosen", self.__dict__.get("family_"))
+        if chosen is None:
+            raise ValueError("family must be given if there are no data to choose it by, got 'auto'.")
+        return chosen
+
+    def _encoded(self, X: Any, sample_weight: ArrayLike | None = None, *, reset: bool) -> Any:
+        X = in_numpy(X) if kernels_of(self.device, X) is None else X
+        X = unmasked(X) if self._allows_missing else X
+        refuse_table(X, takes_text=True)
+        columns = table_columns(X.y if type(X) is ArraySource else X)
+        if reset:
+            self._learn_columns(X, columns and with_positive_weight(columns, sample_weight))
+        if columns is None:
+            if "_texts" in self.__dict__:
+                raise ValueError(
+                    "X must be a table in memory with the categories of the fit, as a data frame or an "
+                    f"array, got {shown(X)}."
+                )
+            return X
+        if any(column.kind == TEXT for column in columns):
+            check_text(columns, read_family(self._given_family()))
+        return encoded(X, columns, self._texts_in([column.name for column in columns]), of_fit=reset)
+
+    def _learn_columns(self, X: Any, columns: list[TableColumn] | None) -> None:
+        """Choose families by type if that is wanted, and find the categories of columns."""
+        for name in ("_texts", "_chosen"):
+            self.__dict__.pop(name, None)
+        if self.family == AUTO:
+            if columns is None or not (is_frame(X) or any(one.kind in (BOOL, TEXT) for one in columns)):
+                raise ValueError(
+                    "family must be given for data whose columns have no types, got 'auto' and "
+                    f"{shown(X)}: name a family, such as 'poisson', or give a data frame."
+                )
+            self._chosen = auto_family(columns)
+            log.info("family='auto': %s.", said_of(self._chosen))
+        texts = find_categories(columns or ())
+        if texts:
+            self._texts = texts
+
+    def impute(self, X: Any, random_state: Any = None) -> Any:
+        """Return the table with missing cells filled in, categories as in the fit.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), path or source
+            The rows.
+        random_state : int, RandomState or None
+            None: cells have their mean given the observed ones, and columns of codes or categories the most
+            likely level. Otherwise they are random draws, given the observed ones.
+
+        Returns
+        -------
+        ndarray, shape (n, d), or data frame
+            A data frame of pandas or polars, or a table of pyarrow, for one; objects if there is text.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> params = {"poisson": {"rates": [[1.0], [9.0]]}, "bernoulli": {"probabilities": [[0.0], [1.0]]}}
+        >>> family = {"poisson": [0], "bernoulli": [1]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family=family, missing="ignore")
+        >>> mixture.impute([[np.nan, 1.0], [1.0, np.nan]]).round(2)
+        array([[9., 1.],
+               [1., 0.]])
+        >>> mixture.impute([[np.nan, 1.0]] * 3, random_state=0).shape
+        (3, 2)
+        """
+        filled = super().impute(X, random_state)
+        columns = table_columns(X)
+        if columns is None:
+            return filled
+        texts = decoded(filled, self._texts_in([column.name for column in columns]))
+        if is_frame(X):
+            return replaced(X, dict(enumerate(filled.T)) | texts)
+        return _with_texts(filled, texts)
+
+    def _columns(self) -> list[ColumnOf]:
+        check_is_fitted(self)
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        names = names or [f"column {j}" for j in range(self.n_features_in_)]
+        return columns_of(self.family_, self.params_, names, getattr(self, "categories_", {}))
+
+    @property
+    def profile_(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Parameters by name of the column and of the parameter, arrays (M,) over the components.
+
+        Categories have the probability of each level. ``pandas.DataFrame(mixture.profile_["age"])`` has a
+        row for each component.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"rates": [[1.0, 9.0], [4.0, 2.0]]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family="poisson")
+        >>> mixture.profile_["column 1"]
+        {'rate': array([9., 2.])}
+        """
+        return {column.name: profile_of(column) for column in self._columns()}
+
+    def summary(self) -> Table:
+        """Return a table to print: a row for each column of the data, a column for each component.
+
+        Numbers are means ± standard deviations, of the logarithms for a log-normal column; answers and
+        categories are percentages; other families have their parameters by name.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"poisson": {"rates": [[1.0], [4.0]]}, "bernoulli": {"probabilities": [[0.1], [0.75]]}}
+        >>> family = {"poisson": [0], "bernoulli": [1]}
+        >>> swiftem.Mixture.from_parameters([0.25, 0.75], params, family=family).summary()
+        Mixture of 2 components, poisson + bernoulli
+        <BLANKLINE>
+        column    family     component 0  component 1
+        weight               25 %         75 %
+        column 0  poisson    rate 1       rate 4
+        column 1  bernoulli  10 %         75 %
+        """
+        columns = self._columns()
+        count = counted(self.n_components, "component")
+        return summary_of(self.weights_, columns, f"Mixture of {count}, {self.family_.name}")
+
+    def plot(
+        self, X: Any = None, columns: Sequence[int | str] | None = None, axes: Any = None
+    ) -> NDArray[Any]:
+        """Draw one panel per column: bars of probabilities, curves of densities, in colours of components.
+
+        Columns that are not independent given the component, such as those of directions, have bars of
+        their parameters.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d), optional
+            Rows in memory; columns of numbers and counts then have a histogram of them in grey.
+        columns : sequence of int or str, optional
+            Numbers or names of the columns to draw; by default the first 24.
+        axes : array of matplotlib axes, optional
+            One for each panel; by default those of a new figure.
+
+        Returns
+        -------
+        ndarray of matplotlib axes
+            ``[0].figure`` has ``savefig``.
+
+        Examples
+        --------
+        >>> import swiftem
+        >>> params = {"rates": [[1.0, 9.0], [4.0, 2.0]]}
+        >>> mixture = swiftem.Mixture.from_parameters([0.5, 0.5], params, family="poisson")
+        >>> [axes.get_title() for axes in mixture.plot()]
+        ['column 0', 'column 1']
+        """
+        from swiftem.report.columns import draw_columns
+
+        found = self._columns()
+        chosen = chosen_places(columns, [column.name for column in found])
+        source = None if X is None else self._source(X)
+        rows = None if source is None else source.rows_in_memory
+        if source is not None and rows is None:
+            raise ValueError(f"X must be rows in memory to be drawn, got {shown(X)}.")
+        data = [None if rows is None else rows[~np.isnan(rows[:, place]), place] for place in chosen]
+        return draw_columns([panel_of(found[place]) for place in chosen], self.weights_, data, axes)
 
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights_": self.weights_} | flat(self.params_, "params_")
@@ -295,6 +506,14 @@ n_features_in_, feature_names_in_
         model.kind.check_params(_converted(params, np.float64))
         self.weights_, self.params_ = weights, params
         self._given_start(model, d)
+
+
+def _with_texts(rows: NDArray[Any], texts: Mapping[int, NDArray[Any]]) -> NDArray[Any]:
+    """Return rows (n, d), as objects if there are columns of text."""
+    found = rows.astype(object) if texts else rows
+    for place, part in texts.items():
+        found[:, place] = part
+    return found
 
 
 def _numbers(family: Family) -> Any:

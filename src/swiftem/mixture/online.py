@@ -17,7 +17,7 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.plan import kernels_for
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["OnlineMixture", "Past", "Reservoir"]
 

@@ -12,7 +12,7 @@ the fit takes. The rule uses sizes only, not what was compiled before: the same 
 bits. Up to this size a pass in NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at
 most 0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps. After a race
 ``"auto"`` is ``"em"`` too, as few passes are left. If there are more rows than the sample of the race has
-(:mod:`swiftem.mixture.starts.sample`), em is accelerated by SQUAREM: three to ten passes, where
+(:mod:`swiftem.mixture.starts.sample_of_rows`), em is accelerated by SQUAREM: three to ten passes, where
 ``"sem-vr"`` takes the time of 7 to 11.
 
 If n is at least 40·M·p the stochastic methods begin with one pass of sem, with step (k + 30)^(−0.6): nothing

@@ -22,7 +22,7 @@ from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.plan import kernels_for
 from swiftem.mixture.rows import RowSource, rows_of
-from swiftem.mixture.starts.components import starts_of
+from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["NUMBERS", "FittedMixture", "Totals", "criteria"]
 

@@ -16,7 +16,7 @@ from swiftem.fit.validated import some_rows
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.model import MixtureTheta
 from swiftem.mixture.rows import Read
-from swiftem.mixture.starts.start import StartSettings
+from swiftem.mixture.starts.settings import StartSettings
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.newton_em import Units, best_start
 

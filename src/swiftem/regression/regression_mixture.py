@@ -22,8 +22,7 @@ from swiftem.fit.validated import read_weights
 from swiftem.methods import EM, Method
 from swiftem.mixture.plan import METHOD_NAMES
 from swiftem.mixture.scores import NUMBERS, criteria
-from swiftem.mixture.tables.profile import component_table
-from swiftem.mixture.tables.tabular import chosen_places
+from swiftem.mixture.tables.profile import chosen_places, component_table
 from swiftem.regression.file import regressions_from_file, regressions_to_file
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.joint_mixture import JointMixture

@@ -22,8 +22,6 @@ from swiftem.core.files import row_blocks
 from swiftem.core.types import Array
 from swiftem.topics.documents import m_step
 
-__all__ = ["SHARE", "decorrelated", "with_background"]
-
 SHARE = 0.3
 """Share of the background in each document when it is added."""
 

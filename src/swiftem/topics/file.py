@@ -14,8 +14,7 @@ from swiftem.fit.model_content import LARGEST, ModelContent, check_parameters
 from swiftem.fit.persistence import plain
 from swiftem.methods import Method
 from swiftem.topics.learned_alpha import LEARN
-
-__all__ = ["TopicFile"]
+from swiftem.topics.resolve import first_alpha
 
 PLAIN = (
     "n_components",
@@ -57,15 +56,12 @@ class TopicFile:
         feature_names_in_: NDArray[Any]
         history_: History
         background_: int | None
-        _learned_alpha: Array | None
+        alpha_: Array
         _word_counts: Array
         _is_stream: bool
 
-        @property
-        def _learns_alpha(self) -> bool: ...
         def __init__(self, **parameters: Any) -> None: ...
         def _validate_params(self) -> None: ...
-        def _alpha(self) -> Array: ...
         def _beta(self, n_words: int) -> Array: ...
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -85,13 +81,13 @@ class TopicFile:
             header[name] = plain(getattr(self, name, None))
         if hasattr(self, "feature_names_in_"):
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        header |= {"learns_alpha": self._learns_alpha, "background_": self.background_}
+        header |= {"learns_alpha": isinstance(self.alpha, str), "background_": self.background_}
         header["auto_beta"] = isinstance(self.beta, str)
         header["is_stream"] = bool(self.__dict__.get("_is_stream", False))
         header["history"] = [list(moment) for moment in getattr(self, "history_", [])]
         arrays = {
             "alpha": np.asarray(
-                self._alpha() if self._learns_alpha else in_numpy(self.alpha), dtype=np.float64
+                self.alpha_ if isinstance(self.alpha, str) else in_numpy(self.alpha), dtype=np.float64
             ),
             "beta": np.asarray(0.0 if isinstance(self.beta, str) else in_numpy(self.beta), dtype=np.float64),
             "components_": self.components_,
@@ -115,9 +111,10 @@ class TopicFile:
         made.alpha, made.beta = (_strength(content, name) for name in ("alpha", "beta"))
         if "auto_beta" in content.header and content.result("auto_beta", bool):
             made.beta = "auto"
-        alpha, beta = made._alpha(), np.broadcast_to(made._beta(V), (K, V))
+        made.alpha_ = alpha = first_alpha(made.alpha, K)
+        beta = np.broadcast_to(made._beta(V), (K, V))
         if "learns_alpha" in content.header and content.result("learns_alpha", bool):
-            made.alpha, made._learned_alpha = LEARN, alpha
+            made.alpha = LEARN
         made.background_ = content.result("background_", int) if "background_" in content.header else None
         if made.background_ is not None and made.background_ >= K:
             raise ValueError(f"background_ must be one of the {K} topics, got {made.background_}")

@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from swiftem.core.types import Array
 from swiftem.kernels.threads import one_thread_blas, one_thread_openmp
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.device_documents import DeviceDocuments
 from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import m_step, totals_of
-
-__all__ = ["best_start", "clustered_topics", "random_topics"]
+from swiftem.topics.resolve import TopicSpec, given_topics
 
 TRIED_ON, TRIED_FOR = 2_000, 10
 """Maximum number of documents, and passes, used to compare starts."""
@@ -92,31 +93,39 @@ def clustered_topics(
     return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
 
+def starts_of(
+    documents: Documents | StreamedDocuments | UnitDocuments,
+    spec: TopicSpec,
+    init: ArrayLike | str,
+    random_state: np.random.RandomState,
+) -> list[Array]:
+    """Return the candidate starts, topics (K, V)."""
+    n_components, n_words = len(spec.alpha), documents.n_words
+    if not isinstance(init, str):
+        return [given_topics(init, n_components, n_words)]
+    if not spec.clustered:
+        return [random_topics(n_components, n_words, spec.beta, random_state) for _ in range(spec.n_starts)]
+    some = documents.few if isinstance(documents, UnitDocuments) else documents
+    return [clustered_topics(some, n_components, random_state, spec.clustered) for _ in range(spec.n_starts)]
+
+
 def best_start(
     starts: Sequence[Array],
     documents: Documents | StreamedDocuments,
     alpha: Array,
     beta: Array,
-    between: Callable[[], None] = lambda: None,
-) -> tuple[Array, float]:
-    """Return the best start after ten passes over a few documents, and the number of passes used.
+    check: Callable[[], None] = lambda: None,
+) -> Array:
+    """Return the best start after ten passes over a few documents.
 
-    The passes use leave-one-out, so that a start does not win by overfitting. They are counted in entries of
-    all documents.
+    The passes use leave-one-out, so that a start does not win by overfitting. ``check`` is called between
+    parts of passes.
     """
-    if len(starts) == 1:
-        return starts[0], 0.0
     few = np.arange(documents.n)
     if documents.n > TRIED_ON:
         few = np.sort(np.random.default_rng(0).choice(documents.n, TRIED_ON, replace=False))
     tried = documents.some(few)
-    best, chosen = -inf, starts[0]
-    for start in starts:
-        value = _tried(start, tried, alpha, beta, between)
-        if value > best:
-            best, chosen = value, start
-    spent = len(starts) * TRIED_FOR * tried.n_entries / max(1, documents.n_entries)
-    return chosen, spent
+    return max(starts, key=lambda start: _tried(start, tried, alpha, beta, check))
 
 
 def _tried(

@@ -1,25 +1,27 @@
-"""One fit of pLSA: em by full passes; other methods by :func:`swiftem.run`, on documents or on tokens."""
+"""A fit of topics: the choice of a start, a first reading by sem, passes of em, or runs of other methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from math import inf
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from swiftem._run import run_problem
+from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
-from swiftem.core.checkpoint import check_form
+from swiftem.core.checkpoint import Allocate, check_form
 from swiftem.core.files import row_blocks
-from swiftem.core.loop import DeferredInterrupt
-from swiftem.core.problem import NO_LIMIT, Budget, Problem
-from swiftem.core.process import clock
-from swiftem.core.schedules import resolve
-from swiftem.core.types import Array, Theta
+from swiftem.core.model import Model
+from swiftem.core.problem import NO_LIMIT, Budget, Problem, relative_change
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.documents.tokens import CountSource
-from swiftem.fit.history import Moment
-from swiftem.fit.watch import NoStart
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.fit.history import History
+from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.device_documents import DeviceDocuments
@@ -31,20 +33,21 @@ from swiftem.topics.first_topics import best_start
 from swiftem.topics.learned_alpha import next_alpha
 from swiftem.topics.look import TopicLook
 from swiftem.topics.momentum import Momentum
+from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import TopicSpec
 from swiftem.topics.tokens import PLSAModel
 
-__all__ = ["TopicFit", "TopicFitting"]
-
-CHOICE, READING, METHOD, OVER = range(4)
-"""Phases of a fit."""
-
-Watch = Callable[[Moment, Any], bool]
+CALM = 2
+"""Evaluations in a row with small gains, after which a fit has converged."""
 
 
-@dataclass
-class TopicFit:
-    """State and history of a fit.
+def _nothing() -> None:
+    pass
+
+
+@dataclass(kw_only=True)
+class TopicFit(FitState):
+    """State of a fit.
 
     Attributes
     ----------
@@ -53,351 +56,438 @@ class TopicFit:
     doc_topic : ndarray, shape (D, K)
         Topics of documents.
     alpha : ndarray, shape (K,)
-        α of the next pass; None if it is not learned.
+        α of the next pass.
     counts : ndarray, shape (K, V)
         The expected counts that ``topics`` are the M-step of; None before the first pass.
-    passes, tried : float
-        E-steps of entries divided by their number, and those of them used to choose a start.
     has_background : bool
         Whether topic 0 has become the background.
-    phase : int
-        Current phase: the choice of a start, the first reading, the method itself, or the end.
-    within : nested tuple or None
-        State of a phase that has begun, for checkpoints.
-    there : DeviceTopics or None
-        em on a device, where topics, doc_topic and counts then are; see :meth:`fetch`.
+    fetch : callable
+        Copies topics, doc_topic and counts from a device, if they are there.
     """
 
     topics: Array
     doc_topic: Array
+    alpha: Array
     counts: Array | None = None
-    alpha: Array | None = None
-    moments: list[Moment] = field(default_factory=list)
-    passes: float = 0.0
-    tried: float = 0.0
     has_background: bool = False
-    converged: bool = False
-    interrupted: bool = False
-    phase: int = CHOICE
-    within: Any = None
-    there: Any = field(default=None, repr=False)
+    fetch: Callable[[], None] = _nothing
 
-    def fetch(self) -> None:
-        """Copy topics, doc_topic and counts from the device, if they are there."""
-        if self.there is not None:
-            self.topics, self.doc_topic[:], self.counts = self.there.read()
-
-    def kept(self) -> dict[str, Any]:
-        """Return the state for a checkpoint."""
+    def kept(self) -> dict[str, Tree]:
+        """Return what checkpoints store."""
         self.fetch()
-        if self.there is not None and self.within is not None:
-            self.within = (*self.within[:-1], self.there.behind())
-        return {name: value for name, value in vars(self).items() if name != "there"}
+        return {name: value for name, value in vars(self).items() if name != "fetch"}
 
-    @property
-    def bound(self) -> float:
-        """The mean log-likelihood per token at its last evaluation."""
-        return -self.moments[-1].objective if self.moments else -inf
-
-
-class Clock:
-    """Writes a fit's history and calls its observer; ``watch`` returns whether to stop."""
-
-    def __init__(self, watch: Watch, before: float = 0.0) -> None:
-        self._watch, self._began = watch, clock() - before
-
-    def tell(self, fit: TopicFit, objective: float, step: float, rejected: int, method: str) -> bool:
-        """Add a moment; return whether to stop."""
-        fit.moments.append(
-            Moment(fit.passes - fit.tried, clock() - self._began, objective, step, rejected, method)
-        )
-        return self._watch(fit.moments[-1], fit)
+    def restore(self, kept: Mapping[str, Tree]) -> None:
+        """Restore what a checkpoint stored; raise an error if it has another form."""
+        shares, parts = self.doc_topic, dict(kept)
+        stored = parts.pop("doc_topic")
+        for name in ("topics", "alpha"):
+            check_form(name, parts[name], getattr(self, name))
+        if parts["counts"] is not None:
+            check_form("counts", parts["counts"], self.topics)
+        super().restore({**parts, "doc_topic": shares})
+        if stored is not None:  # else the checkpoint of a run has them
+            check_form("doc_topic", stored, shares)
+            for rows in row_blocks(shares):
+                shares[rows] = stored[rows]
 
 
-@dataclass
-class TopicFitting:
-    """The inputs of a fit.
+def fit_topics(
+    documents: AnyDocuments,
+    spec: TopicSpec,
+    starts: Sequence[Array],
+    seed: int,
+    budget: Budget,
+    watch: StartWatch,
+    keeper: NoStart,
+) -> TopicFit:
+    """Return the fit from the best of the given topics; documents start uniform.
 
-    Attributes
+    Parameters
     ----------
     documents : Documents, StreamedDocuments or UnitDocuments
         The corpus.
     spec : TopicSpec
         What the fit does.
+    starts : sequence of ndarray, shape (K, V)
+        Candidates for the start.
+    seed : int
+        Seed of stochastic methods.
     budget : Budget
         Memory budget of methods that draw tokens.
+    watch, keeper
+        The observer and the checkpoints.
     """
+    shares = documents.allocate((documents.n, len(spec.alpha)))
+    for rows in row_blocks(shares):
+        shares[rows] = 1.0 / len(spec.alpha)
+    has_background = spec.background and not spec.adds_background
+    fit = TopicFit(topics=starts[0], doc_topic=shares, alpha=spec.alpha, has_background=has_background)
+    steps: list[Step] = [Choice(fit, documents, spec, starts)] if len(starts) > 1 else []
+    if spec.first is not None:
+        steps.append(Run(fit, documents, spec, spec.first, seed, epochs=1))
+    if spec.is_em:
+        steps.append(Em(fit, documents, spec))
+    else:
+        steps.append(Run(fit, documents, spec, spec.method, seed, budget=budget))
+    phases = [Phase(step, {Outcome.OUT_OF_PASSES: number}) for number, step in enumerate(steps[:-1], 1)]
+    drive(fit, [*phases, Phase(steps[-1])], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+    fit.fetch()
+    return fit
 
-    documents: Documents | StreamedDocuments | UnitDocuments
-    spec: TopicSpec
-    budget: Budget = NO_LIMIT
 
-    @cached_property
-    def tokens(self) -> CountSource:
-        """The tokens of the documents."""
-        documents: Any = self.documents  # in memory, others are refused before
-        return CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
+def memory_allocator(documents: AnyDocuments, spec: TopicSpec, budget: Budget) -> Allocate:
+    """Return what allocates the memory of a method that draws tokens."""
+    size = len(spec.alpha) * (documents.n + documents.n_words)
+    return budget.reserve(_tokens(documents), spec.method, statistics=size).make_memory
+
+
+def fitted_attributes(fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -> dict[str, Any]:
+    """Return the attributes of the fitted estimator, for which one more pass is made."""
+    ahead = documents.allocate(fit.doc_topic.shape)
+    for rows in row_blocks(ahead, fit.doc_topic):
+        ahead[rows] = fit.doc_topic[rows]
+    after, value = e_step(fit, documents, spec, ahead)
+    counts = after if fit.counts is None else fit.counts
+    by_batches = spec.draws == "documents" and not spec.is_em
+    made = {
+        "alpha_": fit.alpha,
+        "background_": 0 if fit.has_background else None,
+        "components_": np.ascontiguousarray(fit.topics),
+        "converged_": fit.converged,
+        # Batches leave documents in the state of their last reading.
+        "doc_topic_": ahead if by_batches else fit.doc_topic,
+        "history_": History(fit.moments),
+        "log_likelihood_": value / documents.total,
+        "method_": spec.method.name,
+        "n_iter_": ceil(fit.passes - 1e-9),
+        "stationarity_": relative_change(counts, _contrasted(after, spec)),
+        "topic_counts_": after.sum(axis=1),
+        "_word_counts": np.ascontiguousarray(counts),
+        "_is_stream": False,
+    }
+    if isinstance(documents, UnitDocuments):  # they stay with the workers
+        del made["doc_topic_"]
+    return made
+
+
+def e_step(
+    fit: TopicFit,
+    documents: AnyDocuments,
+    spec: TopicSpec,
+    doc_topic: Array,
+    check: Callable[[], None] = _nothing,
+) -> tuple[Array, float]:
+    """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
+
+    Before there are counts, no token has added anything to them.
+    """
+    left_out = None
+    if spec.leaves_one_out and fit.counts is not None:
+        left_out = (totals_of(fit.counts, spec.beta), spec.beta)
+    return documents.em_pass(doc_topic, fit.topics, fit.alpha, left_out, check)
+
+
+def _contrasted(counts: Array, spec: TopicSpec) -> Array:
+    """Return the counts (K, V) that the M-step of a pass is made of."""
+    return decorrelated(counts, spec.beta, spec.decorrelation, spec.background)
+
+
+def _some(documents: AnyDocuments) -> Documents | StreamedDocuments:
+    """Return the documents, or a sample of those in units."""
+    return documents.few if isinstance(documents, UnitDocuments) else documents
+
+
+def _tokens(documents: AnyDocuments) -> CountSource:
+    """Return the tokens of documents."""
+    assert isinstance(documents, Documents)  # resolve refuses others
+    return CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
+
+
+class Choice:
+    """Chooses the best of several starts."""
+
+    def __init__(
+        self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, starts: Sequence[Array]
+    ) -> None:
+        self._fit, self._documents, self._spec, self._starts = fit, documents, spec, starts
+
+    def begin(self, drive: Drive) -> None:
+        """Do nothing."""
+
+    def advance(self, drive: Drive) -> Outcome:
+        """Compare the starts; their passes do not count."""
+        some, spec = _some(self._documents), self._spec
+        self._fit.topics = best_start(self._starts, some, spec.alpha, spec.beta, drive.check)
+        return Outcome.OUT_OF_PASSES
+
+    def kept(self) -> None:
+        """Return nothing: a choice is made again."""
+
+    def restore(self, kept: None) -> None:
+        """Do nothing."""
+
+
+class Passes(Protocol):
+    """em's passes over documents, where these are."""
 
     @property
-    def _here(self) -> Documents | StreamedDocuments:
-        """The documents, or a sample of those in units."""
-        return self.documents.few if isinstance(self.documents, UnitDocuments) else self.documents
+    def state(self) -> Tree:
+        """State of the momentum."""
+        ...
 
-    def fit(
-        self, starts: Sequence[Array], seed: int, watch: Watch, keeper: NoStart | None = None
-    ) -> TopicFit:
-        """Return the fit from the best of the given topics; documents start uniform.
+    def go(self, check: Callable[[], None], least: float) -> float:
+        """Make a pass and the M-steps; return the log-likelihood before them.
 
-        ``keeper`` has the checkpoints.
+        If that is less than ``least``, the next pass begins where this one ends, without momentum.
         """
-        with keeper or NoStart() as kept:
-            fit = self._begin(starts, kept)
-            if fit.phase == OVER:
-                return fit
-            clock = Clock(watch, fit.moments[-1].seconds if fit.moments else 0.0)
-            try:
-                self._by_phases(fit, starts, seed, clock, kept)
-            except KeyboardInterrupt:
-                fit.interrupted = True
-            fit.fetch()
-            fit.there = None
-            if not fit.interrupted:
-                fit.phase, fit.within = OVER, None
-                kept.save(fit.kept, is_end=True)
-        return fit
+        ...
 
-    def _begin(self, starts: Sequence[Array], keeper: NoStart) -> TopicFit:
-        """Return the saved state of the fit, or its start."""
-        kept = keeper.load()
-        shares = self.documents.allocate((self.documents.n, len(self.spec.alpha)))
-        for rows in row_blocks(shares):
-            shares[rows] = 1.0 / len(self.spec.alpha)
-        if kept is None:
-            return TopicFit(
-                starts[0], shares, has_background=self.spec.background and not self.spec.adds_background
-            )
-        with keeper.reading():
-            fit = TopicFit(**kept)
-            fit.doc_topic = shares if fit.doc_topic is None else fit.doc_topic
-            check_form("doc_topic", fit.doc_topic, shares)
-            for part in (fit.topics, *(() if fit.counts is None else (fit.counts,))):
-                check_form("topics", part, starts[0])
-            if fit.alpha is not None:
-                check_form("alpha", fit.alpha, self.spec.alpha)
-            if fit.phase not in range(OVER + 1):
-                raise ValueError("its phase is unknown")
-            for rows in row_blocks(shares):
-                shares[rows] = fit.doc_topic[rows]
-            fit.doc_topic = shares
-            return fit
 
-    def _by_phases(
-        self, fit: TopicFit, starts: Sequence[Array], seed: int, clock: Clock, keeper: NoStart
+class HostPasses:
+    """em's passes over documents on the CPU, or of units of documents."""
+
+    def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, state: Any) -> None:
+        self._fit, self._documents, self._spec = fit, documents, spec
+        self._momentum = Momentum(spec.momentum, documents)
+        self._momentum.restore(state, fit.counts, fit.doc_topic)
+
+    @property
+    def state(self) -> Tree:
+        """State of the momentum."""
+        return self._momentum.state
+
+    def go(self, check: Callable[[], None], least: float) -> float:
+        """See :class:`Passes`; with a background that is missing, it is added."""
+        fit, spec, documents = self._fit, self._spec, self._documents
+        counts, value = e_step(fit, documents, spec, fit.doc_topic, check)
+        if spec.background and not fit.has_background:
+            counts, fit.has_background = with_background(counts, fit.doc_topic), True
+        elif spec.learns_alpha:
+            assert not isinstance(documents, UnitDocuments)  # resolve refuses them
+            fit.alpha = next_alpha(fit.alpha, fit.doc_topic, documents.length, documents.weight)
+        fit.counts = self._momentum.go(_contrasted(counts, spec), fit.doc_topic, value < least)
+        fit.topics = m_step(fit.counts, spec.beta)
+        return value
+
+
+class DevicePasses:
+    """em's passes over documents on a device, where topics stay between passes."""
+
+    def __init__(self, fit: TopicFit, documents: DeviceDocuments, spec: TopicSpec, state: Any) -> None:
+        from swiftem.topics.torch_topics import DeviceTopics
+
+        self._fit, self._spec = fit, spec
+        self._topics = DeviceTopics(
+            documents.passes(spec.alpha),
+            spec.beta,
+            fit.topics,
+            fit.doc_topic,
+            fit.counts,
+            leave_one_out=spec.leaves_one_out,
+            contrast=(spec.background, SHARE, spec.decorrelation),
+            momentum=spec.momentum,
+            behind=state,
+        )
+        fit.fetch = self._fetch
+
+    def _fetch(self) -> None:
+        fit = self._fit
+        fit.topics, fit.doc_topic[:], fit.counts = self._topics.read()
+
+    @property
+    def state(self) -> Tree:
+        """State of the momentum."""
+        return self._topics.behind()
+
+    def go(self, check: Callable[[], None], least: float) -> float:
+        """See :class:`Passes`."""
+        is_first = self._spec.background and not self._fit.has_background
+        value = self._topics.step(check, add_background=is_first, least=least)
+        self._fit.has_background |= is_first
+        return value
+
+
+class Em:
+    """em: a pass at a time, at least one; the objective of a moment is that at the beginning of its pass."""
+
+    _passes: Passes
+
+    def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -> None:
+        self._fit, self._documents, self._spec = fit, documents, spec
+        self._last, self._last_gain, self._calm = inf, inf, 0
+
+    def begin(self, drive: Drive) -> None:
+        """Begin where the fit is."""
+        self._begin(None)
+
+    def _begin(self, state: Any) -> None:
+        documents = self._documents
+        if isinstance(documents, DeviceDocuments) and not self._spec.learns_alpha:
+            self._passes = DevicePasses(self._fit, documents, self._spec, state)
+        else:
+            self._passes = HostPasses(self._fit, documents, self._spec, state)
+
+    def advance(self, drive: Drive) -> Outcome | None:
+        """Make a pass."""
+        fit, spec, total = self._fit, self._spec, self._documents.total
+        drive.check()
+        # An aborted pass has changed documents: checkpoints have their values before the pass.
+        objective = -self._passes.go(drive.check, -(spec.tol + self._last) * total) / total
+        fit.passes += 1.0
+        drive.note(objective, 1.0, "em", fit)
+        gain = self._last - objective
+        # When topics begin to separate, gains are small and grow: this is not convergence.
+        grows = gain > self._last_gain + 1e-3 * spec.gain
+        self._calm = self._calm + 1 if abs(gain) < spec.gain and not grows else 0
+        self._last, self._last_gain = objective, gain
+        if self._calm >= CALM:
+            return Outcome.CONVERGED
+        return Outcome.OUT_OF_PASSES if drive.left < 1.0 - 1e-9 else None
+
+    def kept(self) -> Tree:
+        """Return the last gains and the state of the momentum."""
+        return self._last, self._last_gain, self._calm, self._passes.state
+
+    def restore(self, kept: Any) -> None:
+        """Restore what :meth:`kept` returned."""
+        self._last, self._last_gain, self._calm, state = kept
+        self._begin(state)
+
+
+class Draws(NamedTuple):
+    """A run of a stochastic method: its arguments, and what writes θ and s into the fit."""
+
+    model: Model
+    source: Source
+    take: Callable[[Theta, Array], None]
+    n_iter: int
+    start: Mapping[str, Any]
+
+
+class Run:
+    """A run of a stochastic method, on batches of documents or on tokens, evaluated once per epoch.
+
+    Parameters
+    ----------
+    fit, documents, spec
+        The fit.
+    method : Method
+        The method.
+    seed : int
+        Seed of the draws.
+    epochs : int, optional
+        Number of epochs; by default until convergence.
+    budget : Budget
+        Memory budget.
+    """
+
+    def __init__(
+        self,
+        fit: TopicFit,
+        documents: AnyDocuments,
+        spec: TopicSpec,
+        method: Method,
+        seed: int,
+        *,
+        epochs: int | None = None,
+        budget: Budget = NO_LIMIT,
     ) -> None:
-        """Choose a start, read the documents once, and continue with the method: the phases that are left."""
-        if fit.phase == CHOICE:
-            with DeferredInterrupt() as interrupt:
-                fit.topics, fit.tried = best_start(
-                    starts, self._here, self.spec.alpha, self.spec.beta, interrupt.check
-                )
-            fit.passes, fit.phase = fit.tried, READING
-        if not self.spec.is_em and self.spec.draws == "tokens":
-            self._by_tokens(fit, self.spec.method, seed, clock, keeper)
-            return
-        if fit.phase == READING:
-            stop = False
-            if self.spec.first is not None:
-                stop = self._by_documents(fit, self.spec.first, 1, seed, clock, keeper)
-            fit.phase, fit.within = METHOD, None
-            if stop and self.spec.is_em:
-                return
-        if not self.spec.is_em:
-            self._by_documents(fit, self.spec.method, None, seed, clock, keeper)
-        else:
-            with DeferredInterrupt() as interrupt:
-                self._em(fit, clock, keeper, interrupt.check)
+        self._fit, self._documents, self._spec, self._method = fit, documents, spec, method
+        self._seed, self._epochs, self._budget = seed, epochs, budget
+        self._calm, self._before = 0, 0.0
+        self._state: tuple[Array | None, float, float] | None = None
 
-    def e_step(
-        self, fit: TopicFit, doc_topic: Array, between: Callable[[], None] = lambda: None
-    ) -> tuple[Array, float]:
-        """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
+    def begin(self, drive: Drive) -> None:
+        """Begin where the fit is."""
+        self._before = self._fit.passes
 
-        Before there are counts, no token has added anything to them.
-        """
-        alpha = self.spec.alpha if fit.alpha is None else fit.alpha
-        left_out = None
-        if self.spec.leaves_one_out and fit.counts is not None:
-            left_out = (totals_of(fit.counts, self.spec.beta), self.spec.beta)
-        return self.documents.em_pass(doc_topic, fit.topics, alpha, left_out, between)
+    def advance(self, drive: Drive) -> Outcome:
+        """Make the run."""
+        fit, method, spec = self._fit, self._method, self._spec
+        look = TopicLook(_some(self._documents), spec.alpha, spec.tol)
+        if self._state is not None:
+            look.restore(self._state)
+        draws = self._of_tokens() if spec.draws == "tokens" else self._of_documents()
+        n, looked_at = draws.source.n, -1
+        gamma = schedules.resolve(method.step_size, n, method.batch_size)
 
-    def contrasted(self, counts: Array) -> Array:
-        """Return the counts (K, V) that the M-step of a pass is made of."""
-        if not self.spec.decorrelation:
-            return counts
-        return decorrelated(counts, self.spec.beta, self.spec.decorrelation, self.spec.background)
+        def at_epoch(iterate: Iterate) -> bool:
+            nonlocal looked_at
+            if iterate.k == 0:
+                return False
+            looked_at = iterate.k
+            draws.take(iterate.theta, iterate.s)
+            fit.passes, fit.rejected = self._before + iterate.passes, iterate.rejected
+            self._calm = self._calm + 1 if look.at(fit.topics, fit.passes) else 0
+            self._state = look.snapshot()
+            drive.note(look.objective, float(gamma(iterate.k)), method.name, fit)
+            return drive.is_stopped or self._rests or drive.left <= 0.0
 
-    def _em(self, fit: TopicFit, clock: Clock, keeper: NoStart, between: Callable[[], None]) -> None:
-        """Iterate em, at least once; the objective of a moment is that at the beginning of its pass."""
-        last, last_gain, calm, kept = (inf, inf, 0, None) if fit.within is None else fit.within
-        spec, tol = self.spec, self.spec.gain
-        momentum = Momentum(spec.momentum, self.documents)
-        if isinstance(self.documents, DeviceDocuments) and not spec.learns_alpha:
-            from swiftem.topics.torch_topics import DeviceTopics
+        result = run_problem(
+            Problem(draws.model, draws.source, budget=self._budget),
+            method,
+            **draws.start,
+            seed=self._seed,
+            n_iter=draws.n_iter,
+            record_every=method.epoch(n),
+            record=lambda iterate: None,
+            callback=at_epoch,
+            checkpoint=drive.of_run(method, n, doc_topic=None),
+        )
+        if result.s is not None and result.n_iter != looked_at:
+            draws.take(result.theta, result.s)
+            fit.passes = self._before + result.passes
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        return Outcome.CONVERGED if self._rests else Outcome.OUT_OF_PASSES
 
-            fit.there = DeviceTopics(
-                self.documents.passes(spec.alpha),
-                spec.beta,
-                fit.topics,
-                fit.doc_topic,
-                fit.counts,
-                leave_one_out=spec.leaves_one_out,
-                contrast=(spec.background, SHARE, spec.decorrelation),
-                momentum=spec.momentum,
-                behind=kept,
-            )
-        else:
-            with keeper.reading():
-                momentum.restore(kept, fit.counts, fit.doc_topic)
-        while not fit.converged:
-            between()
-            # An aborted pass has changed documents: checkpoints have their values before the pass.
-            if fit.there is not None:
-                is_first = spec.background and not fit.has_background
-                least = -(spec.tol + last) * self.documents.total
-                value = fit.there.step(between, add_background=is_first, least=least)
-                fit.has_background = fit.has_background or is_first
-            else:
-                counts, value = self.e_step(fit, fit.doc_topic, between)
-                if spec.background and not fit.has_background:
-                    counts, fit.has_background = with_background(counts, fit.doc_topic), True
-                elif spec.learns_alpha:
-                    assert isinstance(self.documents, Documents | StreamedDocuments)
-                    before = spec.alpha if fit.alpha is None else fit.alpha
-                    fit.alpha = next_alpha(before, fit.doc_topic, self.documents)
-                is_worse = last + value / self.documents.total < -spec.tol
-                fit.counts = momentum.go(self.contrasted(counts), fit.doc_topic, is_worse)
-                fit.topics = m_step(fit.counts, spec.beta)
-            fit.passes += 1.0
-            objective = -value / self.documents.total
-            stop = clock.tell(fit, objective, 1.0, 0, "em")
-            gain = last - objective
-            # When topics begin to separate, gains are small and grow: this is not convergence.
-            calm = calm + 1 if abs(gain) < tol and not gain > last_gain + 1e-3 * tol else 0
-            last, last_gain, fit.converged = objective, gain, calm >= 2
-            fit.within = (last, last_gain, calm, momentum.state)
-            if fit.converged or stop or fit.passes + 1 > fit.tried + spec.max_passes + 1e-9:
-                return
-            keeper.save(fit.kept)
+    @property
+    def _rests(self) -> bool:
+        return self._calm >= CALM and self._epochs is None
 
-    def _by_documents(
-        self, fit: TopicFit, method: Method, most: int | None, seed: int, clock: Clock, keeper: NoStart
-    ) -> bool:
-        """Batches of documents, ``most`` epochs of them, or until convergence."""
-        documents, model = self.documents, DocumentModel(self.spec.alpha, self.spec.beta)
-        documents.doc_topic, bound = fit.doc_topic, model.bind(documents)
-        share = documents.total / (documents.total_weight * len(self.spec.alpha))
+    def _of_documents(self) -> Draws:
+        """Return batches of documents."""
+        fit, documents, spec = self._fit, self._documents, self._spec
+        documents.doc_topic, model = fit.doc_topic, DocumentModel(spec.alpha, spec.beta)
+        bound = model.bind(documents)
 
         def take(theta: Theta, s: Array) -> None:
             assert documents.doc_topic is not None
             fit.counts, fit.doc_topic = bound.counts(s), documents.doc_topic
-            fit.topics = m_step(fit.counts, self.spec.beta)
+            fit.topics = m_step(fit.counts, spec.beta)
 
-        return self._by_run(
-            fit,
-            clock,
-            keeper,
-            take,
-            model,
-            documents,
-            method,
-            s0=(fit.topics.T * share).ravel(),
-            seed=seed,
-            n_iter=(most or self.spec.max_passes) * method.epoch(documents.n),
-            rests=most is None,
-        )
+        s0 = (fit.topics.T * (documents.total / (documents.total_weight * len(spec.alpha)))).ravel()
+        epochs = self._epochs or spec.max_passes
+        return Draws(model, documents, take, epochs * self._method.epoch(documents.n), {"s0": s0})
 
-    def _by_tokens(self, fit: TopicFit, method: Method, seed: int, clock: Clock, keeper: NoStart) -> None:
-        """The paper's setting: tokens, drawn one by one or in batches."""
-        documents, source = self.documents, self.tokens
-        if source.n < len(self.spec.alpha):
+    def _of_tokens(self) -> Draws:
+        """Return tokens, drawn one by one or in batches, as in the paper."""
+        fit, spec, method, source = self._fit, self._spec, self._method, _tokens(self._documents)
+        if source.n < len(spec.alpha):
             raise ValueError(
                 f"n_components must be at most {source.n}, the number of tokens that are drawn, "
-                f"got {len(self.spec.alpha)}: use fewer topics, or method='em'."
+                f"got {len(spec.alpha)}: use fewer topics, or method='em'."
             )
         model = PLSAModel.from_counts(
-            len(self.spec.alpha), source, alpha=float(self.spec.alpha[0]), beta=float(self.spec.beta.flat[0])
+            len(spec.alpha), source, alpha=float(spec.alpha[0]), beta=float(spec.beta.flat[0])
         )
+        n_words = self._documents.n_words
 
         def take(theta: Theta, s: Array) -> None:
             fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic
-            fit.counts = model.unpack(s, n_words=documents.n_words).topic_word * source.total_weight
+            fit.counts = model.unpack(s, n_words=n_words).topic_word * source.total_weight
 
         # One pass is for the initial statistics; then n/b iterations cost this many.
         cost = method.evaluations + (method.renewal(0, source.n) is not None)
-        epochs = max(1, int((self.spec.max_passes - 1) / cost))
-        self._by_run(
-            fit,
-            clock,
-            keeper,
-            take,
-            model,
-            source,
-            method,
-            seed=seed,
-            n_iter=epochs * method.epoch(source.n),
-            theta0=model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics),
-        )
+        epochs = max(1, int((spec.max_passes - 1) / cost))
+        theta0 = model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics)
+        return Draws(model, source, take, epochs * method.epoch(source.n), {"theta0": theta0})
 
-    def _by_run(
-        self,
-        fit: TopicFit,
-        clock: Clock,
-        keeper: NoStart,
-        take: Callable[[Theta, Array], None],
-        model: Any,
-        source: Any,
-        method: Method,
-        *,
-        rests: bool = True,
-        **options: Any,
-    ) -> bool:
-        """Call :func:`swiftem.run`, with an evaluation per epoch; return whether the observer stopped it.
+    def kept(self) -> Tree:
+        """Return the state of the evaluations."""
+        return self._calm, self._before, self._state
 
-        ``take`` writes θ and s into the fit, ``rests`` is whether the run may end early on convergence.
-        """
-        epoch, gamma = method.epoch(source.n), resolve(method.step_size, source.n, method.batch_size)
-        look = TopicLook(self._here, self.spec.alpha, self.spec.tol)
-        calm, stop, before, looked_at = 0, False, fit.passes, -1
-        if fit.within is not None:
-            with keeper.reading():
-                calm, stop, before, looked = fit.within
-                look.restore(looked)
-
-        def at_epoch(iterate: Iterate) -> bool:
-            nonlocal calm, stop, looked_at
-            if iterate.k == 0:
-                return False
-            looked_at = iterate.k
-            take(iterate.theta, iterate.s)
-            fit.passes = before + iterate.passes
-            calm = calm + 1 if look.at(fit.topics, fit.passes) else 0
-            fit.converged = calm >= 2 and rests
-            stop = clock.tell(fit, look.objective, float(gamma(iterate.k)), iterate.rejected, method.name)
-            fit.within = (calm, stop, before, look.snapshot())
-            return stop or fit.converged or fit.passes >= fit.tried + self.spec.max_passes
-
-        result = run_problem(
-            Problem(model, source, budget=self.budget),
-            method,
-            **options,
-            record_every=epoch,
-            record=lambda iterate: None,
-            callback=at_epoch,
-            checkpoint=keeper.of_run(method, source.n, lambda: fit.kept() | {"doc_topic": None}),
-        )
-        if result.s is not None and result.n_iter != looked_at:
-            take(result.theta, result.s)
-            fit.passes = before + result.passes
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
-        return stop
+    def restore(self, kept: Any) -> None:
+        """Restore what :meth:`kept` returned."""
+        self._calm, self._before, self._state = kept

@@ -20,20 +20,13 @@ as Teh, Newman and Welling (2007) do it for their variational bound. A pass leav
 :math:`\theta_{dk} = (\bar n_{dk} + \alpha_k) / (N_d + A)`, from which :math:`\bar n_{dk}` is known: no counts
 are stored. One step follows each pass. Topics that are in many documents, such as a background, get a
 larger α.
-
-On the docstrings of 20 packages that are in no benchmark, K = 50, held-out perplexity was 540 with α = 0.1,
-525 with α learned so, and 587 with ψ of the mean; with K = 10 it was 789, 789 and 802.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from swiftem.core.types import Array
-
-__all__ = ["FIRST", "LEARN", "next_alpha"]
 
 LEARN = "learn"
 """The name of an α that is learned."""
@@ -45,7 +38,7 @@ MOST_DOCUMENTS = 5_000
 """Documents that α is learned from, at equal distances: as many say it precisely, and ψ is slow."""
 
 
-def next_alpha(alpha: Array, doc_topic: Array, documents: Any) -> Array:
+def next_alpha(alpha: Array, doc_topic: Array, length: Array, weight: Array) -> Array:
     """Return α (K,) after one fixed-point step.
 
     Parameters
@@ -54,15 +47,13 @@ def next_alpha(alpha: Array, doc_topic: Array, documents: Any) -> Array:
         α of the pass that has made ``doc_topic``; positive.
     doc_topic : ndarray, shape (D, K)
         Topics of documents after the pass.
-    documents : Documents or StreamedDocuments
-        With ``length`` (D,), tokens without weights, and ``weight`` (D,).
+    length, weight : ndarray, shape (D,)
+        Tokens of the documents, without weights, and the documents' weights.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> documents = SimpleNamespace(length=np.array([10.0, 10.0]), weight=np.ones(2))
     >>> counts, alpha = np.array([[9.0, 1.0], [5.0, 5.0]]), np.full(2, 0.1)
-    >>> next_alpha(alpha, (counts + alpha) / 10.2, documents).round(3)
+    >>> next_alpha(alpha, (counts + alpha) / 10.2, np.full(2, 10.0), np.ones(2)).round(3)
     array([0.162, 0.123])
     """
     from scipy.special import digamma
@@ -70,7 +61,7 @@ def next_alpha(alpha: Array, doc_topic: Array, documents: Any) -> Array:
     some = np.arange(len(doc_topic))
     if len(some) > MOST_DOCUMENTS:
         some = np.linspace(0, len(some) - 1, MOST_DOCUMENTS).astype(np.intp)
-    length, weight, total = documents.length[some], documents.weight[some], alpha.sum()
+    length, weight, total = length[some], weight[some], alpha.sum()
     counts = np.maximum(doc_topic[some] * (length + total)[:, None] - alpha, 0.0)
     positive = -np.expm1(-counts)
     if_positive = np.divide(counts, positive, out=np.ones_like(counts), where=positive > 0.0)

@@ -10,8 +10,6 @@ from swiftem.core.types import Array
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
 
-__all__ = ["TopicLook"]
-
 LOOKED_AT = 500
 """Documents on which the likelihood of a stochastic method is evaluated: always the same."""
 ROUNDS, TOLERANCE = 20, 1e-2

@@ -18,8 +18,6 @@ from swiftem.core.files import row_blocks
 from swiftem.core.types import Array
 from swiftem.kernels.threads import in_order
 
-__all__ = ["Momentum"]
-
 LEAST = 0.1
 """No number falls below this share of em's own step: em could not leave zero."""
 ROWS = 1024

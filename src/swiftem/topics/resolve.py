@@ -24,21 +24,6 @@ from swiftem.fit.stopping import MOST_PASSES
 from swiftem.methods import EM, METHODS, Accelerated, Averaged, Method, OnlineEM, VarianceReducedEM
 from swiftem.topics.learned_alpha import FIRST, LEARN
 
-__all__ = [
-    "INITS",
-    "METHOD_NAMES",
-    "Facts",
-    "Place",
-    "TopicSpec",
-    "as_strength",
-    "beta_of",
-    "first_alpha",
-    "given_topics",
-    "resolve",
-    "starts_for",
-    "table_type",
-]
-
 INITS = ("auto", "random", "k-means")
 METHOD_NAMES = ("auto", *METHODS)
 MOST_TOPICS = 10**6

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
@@ -17,16 +16,24 @@ from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
 from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.selection import Selection
+from swiftem.show.table import Table
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.resolve import Facts, resolve
-
-__all__ = ["NumberOfTopics", "TopicSelection", "select_topics", "split_topics"]
 
 GROUPS = 10
 """Groups of held-out documents, from which the standard error of a difference is estimated."""
 SPREAD = 0.3
 """Standard deviation of the logarithm of what the words of a topic's two parts are multiplied by."""
 LEAST_DOCUMENTS = 50
+TOPICS = "topics"
+"""Key of the models of a selection."""
+CURVES = {
+    "perplexity of new documents": "perplexity",
+    "coherence (NPMI)": "coherence",
+    "stability": "stability",
+}
+"""What is drawn, and its label."""
 
 
 class NumberOfTopics(NamedTuple):
@@ -61,62 +68,6 @@ class NumberOfTopics(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True, repr=False)
-class TopicSelection:
-    """The numbers of topics that :func:`select_topics` compared.
-
-    Attributes
-    ----------
-    table : tuple of NumberOfTopics
-        By number of topics. ``pandas.DataFrame(selection.table)`` makes columns of it.
-    n_components : int
-        The chosen number.
-    reason : str
-        Why, in a sentence.
-    best : PLSA
-        Fitted to all documents with that number of topics.
-    interrupted : bool
-        Whether Ctrl-C ended it before the last number.
-    """
-
-    table: tuple[NumberOfTopics, ...]
-    n_components: int
-    reason: str
-    best: PLSA
-    interrupted: bool = False
-
-    def __repr__(self) -> str:
-        lines = ["topics  perplexity  coherence  stability"]
-        for row in self.table:
-            mark = "  chosen" if row.n_components == self.n_components else ""
-            values = f"{row.perplexity:10.4g}  {row.coherence:9.3f}  {row.stability:9.3f}"
-            lines.append(f"{row.n_components:6d}  {values}{mark}")
-        return "\n".join([*lines, self.reason])
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw perplexity, coherence and stability against the number of topics; return the three axes.
-
-        Parameters
-        ----------
-        axes : sequence of three matplotlib Axes, optional
-            By default those of a new figure.
-        """
-        if axes is None:
-            from matplotlib.figure import Figure  # not pyplot: it works without a display
-
-            axes = Figure(figsize=(10.5, 3.4), layout="constrained").subplots(1, 3)
-        numbers = [row.n_components for row in self.table]
-        labels = ("perplexity of new documents", "coherence (NPMI)", "stability")
-        for ax, label, name in zip(axes, labels, ("perplexity", "coherence", "stability"), strict=True):
-            ax.plot(numbers, [getattr(row, name) for row in self.table], "-o", color="#0072B2", ms=4)
-            ax.axvline(self.n_components, color="#D55E00", lw=1, ls="--")
-            ax.set(xlabel="topics", ylabel=label, xscale="log")
-            ax.set_xticks(numbers, [str(number) for number in numbers])
-            ax.minorticks_off()
-        axes[0].set_title(f"{self.n_components} topics", color="#D55E00", loc="left", fontsize="medium")
-        return axes
-
-
 def select_topics(
     X: Any,
     n_components: Sequence[int],
@@ -125,7 +76,7 @@ def select_topics(
     random_state: Any = 0,
     verbose: bool | Callable[[str], None] = False,
     **parameters: Any,
-) -> TopicSelection:
+) -> Selection[PLSA, NumberOfTopics]:
     """Compare numbers of topics, and fit the chosen one to all documents.
 
     The documents are divided in those that are fitted and those held out. The fit with the fewest topics
@@ -150,8 +101,9 @@ def select_topics(
 
     Returns
     -------
-    TopicSelection
-        ``table``, ``n_components``, ``reason`` and ``best``. Ctrl-C ends it with what is complete.
+    Selection
+        ``best`` is fitted to all documents; ``table`` has a :class:`NumberOfTopics` for each number. Ctrl-C
+        ends it with what is complete.
 
     Examples
     --------
@@ -159,9 +111,8 @@ def select_topics(
     >>> from swiftem.estimators import select_topics
     >>> rng = np.random.default_rng(0)
     >>> words = np.kron(np.eye(3), np.ones((1, 10)))[rng.integers(3, size=300)]
-    >>> found = select_topics(rng.poisson(3 * words), [2, 3, 4])
-    >>> found.n_components, found.best.components_.shape
-    (3, (3, 30))
+    >>> select_topics(rng.poisson(3 * words), [2, 3, 4]).best.components_.shape
+    (3, 30)
     """
     numbers = sorted({check_int("n_components", number, minimum=1) for number in _sequence(n_components)})
     check_real("held_out", held_out, minimum=0.0, maximum=0.9)
@@ -183,44 +134,70 @@ def select_topics(
     half = order[n_held:][: (len(order) - n_held) // 2]
     halves = (counts[np.sort(half)], counts[np.sort(np.setdiff1d(order[n_held:], half))])
     groups = [counts[np.sort(order[:n_held][group::GROUPS])] for group in range(GROUPS)]
-    paths = [_Path(part, rng, parameters) for part in (fitted, *halves)]
-    models: list[PLSA] = []
+    parts = (fitted, *halves)
+    fits: list[tuple[PLSA, ...]] = []
     rows: list[NumberOfTopics] = []
     likelihoods: list[Array] = []
     interrupted = False
     try:
         for number in numbers:
             began = clock()
-            model, one, other = (path.fit(number) for path in paths)
-            likelihoods.append(np.array([-log(model.perplexity(group)) for group in groups]))
-            rows.append(
-                NumberOfTopics(
-                    number,
-                    _perplexity(likelihoods[-1], groups),
-                    0.0,
-                    float(np.mean(model.coherence(fitted))),
-                    _stability(one, other),
-                    bool(model.converged_),
-                    clock() - began,
-                )
+            before = fits[-1] if fits else (None, None, None)
+            found = tuple(
+                _fit(part, number, last, rng, parameters) for part, last in zip(parts, before, strict=True)
             )
-            models.append(model)
-            row = rows[-1]
+            model, one, other = found
+            likelihoods.append(np.array([-log(model.perplexity(group)) for group in groups]))
+            row = NumberOfTopics(
+                number,
+                _perplexity(likelihoods[-1], groups),
+                0.0,
+                float(np.mean(model.coherence(fitted))),
+                _stability(one, other),
+                bool(model.converged_),
+                clock() - began,
+            )
+            rows.append(row)
+            fits.append(found)
             say(f"{number} topics: perplexity {row.perplexity:.4g}, coherence {row.coherence:.3f}.")
     except KeyboardInterrupt:
-        if not models:
+        if not fits:
             raise
         interrupted = True
-    best = min(range(len(models)), key=lambda place: rows[place].perplexity)
+    best = min(range(len(rows)), key=lambda place: rows[place].perplexity)
     worse = [_standard_errors(likelihoods[best] - values) for values in likelihoods]
-    table = tuple(row._replace(worse=value) for row, value in zip(rows, worse, strict=True))
+    table = [row._replace(worse=value) for row, value in zip(rows, worse, strict=True)]
     chosen = next(place for place, value in enumerate(worse) if value <= 1.0)
-    model = models[chosen]
+    models = {(TOPICS, row.n_components): found[0] for row, found in zip(rows, fits, strict=True)}
+    model = fits[chosen][0]
     if not interrupted:
-        model = _Path(counts, rng, parameters, models[chosen]).fit(rows[chosen].n_components)
+        model = _fit(counts, rows[chosen].n_components, model, rng, parameters)
     if hasattr(usual, "feature_names_in_"):
         model.feature_names_in_ = usual.feature_names_in_
-    return TopicSelection(table, rows[chosen].n_components, _reason(table, chosen, best), model, interrupted)
+    reason = _reason(table, chosen, best)
+    return Selection(
+        best=model,
+        table=table,
+        ranking=sorted(table, key=lambda row: (row is not table[chosen], row.perplexity)),
+        criterion="perplexity",
+        reason=reason,
+        models=models | {(TOPICS, rows[chosen].n_components): model},
+        interrupted=interrupted,
+        shown=_shown(table, chosen, reason),
+        curves={
+            label: {TOPICS: {row.n_components: getattr(row, name) for row in table}}
+            for label, name in CURVES.items()
+        },
+    )
+
+
+def _shown(table: Sequence[NumberOfTopics], chosen: int, reason: str) -> Table:
+    rows = [
+        [row.n_components, row.perplexity, row.coherence, row.stability, "chosen" if place == chosen else ""]
+        for place, row in enumerate(table)
+    ]
+    columns = ["topics", "perplexity", "coherence", "stability", ""]
+    return Table(reason, columns, rows, formats={"coherence": "{:.3f}".format, "stability": "{:.3f}".format})
 
 
 def split_topics(components: Array, shares: Array, number: int, rng: np.random.Generator) -> Array:
@@ -254,52 +231,43 @@ def split_topics(components: Array, shares: Array, number: int, rng: np.random.G
     return np.array(topics)
 
 
-class _Path:
-    """Fits with more and more topics to some documents."""
+def _fit(
+    counts: Any, number: int, last: PLSA | None, rng: np.random.Generator, parameters: dict[str, Any]
+) -> PLSA:
+    """Return a fit with a number of topics, from the last one; raise KeyboardInterrupt after Ctrl-C."""
+    given = parameters if last is None else parameters | _start_from(last, counts, number, rng, parameters)
+    model = PLSA(number, **{"random_state": int(rng.integers(2**31 - 1))} | given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says it
+        warnings.simplefilter("error", InterruptedWarning)
+        try:
+            model.fit(counts)
+        except InterruptedWarning:
+            raise KeyboardInterrupt from None
+    return model
 
-    def __init__(
-        self, counts: Any, rng: np.random.Generator, parameters: dict[str, Any], last: PLSA | None = None
-    ) -> None:
-        self._counts, self._rng, self._parameters, self._last = counts, rng, parameters, last
 
-    def fit(self, number: int) -> PLSA:
-        """Fit a number of topics; raise KeyboardInterrupt if Ctrl-C ended the fit."""
-        given = dict(self._parameters)
-        if self._last is not None:
-            given |= self._from(self._last, number)
-        given.setdefault("random_state", int(self._rng.integers(2**31 - 1)))
-        model = PLSA(number, **given)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(self._counts)
-        for warning in caught:
-            if issubclass(warning.category, InterruptedWarning):
-                raise KeyboardInterrupt
-            if not issubclass(warning.category, ConvergenceWarning):  # the table says it
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        self._last = model
-        return model
+def _start_from(
+    last: PLSA, counts: Any, number: int, rng: np.random.Generator, parameters: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the start of a fit: the last one's topics, of which the largest are split.
 
-    def _from(self, last: PLSA, number: int) -> dict[str, Any]:
-        """Return the start of a fit: the last one's topics, of which the largest are split.
-
-        A background is not split. If the last fit had none, the new one is the frequencies of words; if there
-        is no room for it, the smallest topic is left out.
-        """
-        D, V = self._counts.shape
-        usual = PLSA(number, **self._parameters).get_params(deep=False) | {"init": "auto", "n_init": 1}
-        spec = resolve(usual, Facts("memory", D, D, V))
-        background, decorrelation = spec.background, spec.decorrelation
-        by_size = [k for k in last.sorted_topics() if k != last.background_]
-        if not by_size:  # one topic, the background: there is nothing to split
-            return {}
-        own = sorted(by_size[: number - background])
-        topics = split_topics(last.components_[own], last.topic_counts_[own], number - background, self._rng)
-        if background:
-            words = np.asarray(self._counts.sum(axis=0), dtype=np.float64).ravel()
-            first = words / words.sum() if last.background_ is None else last.components_[last.background_]
-            topics = np.concatenate([first[None], topics])
-        return {"init": topics, "background": background, "decorrelation": decorrelation}
+    A background is not split. If the last fit had none, the new one is the frequencies of words; if there is
+    no room for it, the smallest topic is left out.
+    """
+    D, V = counts.shape
+    usual = PLSA(number, **parameters).get_params(deep=False) | {"init": "auto", "n_init": 1}
+    spec = resolve(usual, Facts("memory", D, D, V))
+    by_size = [k for k in last.sorted_topics() if k != last.background_]
+    if not by_size:  # one topic, the background: there is nothing to split
+        return {}
+    own = sorted(by_size[: number - spec.background])
+    topics = split_topics(last.components_[own], last.topic_counts_[own], number - spec.background, rng)
+    if spec.background:
+        words = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+        first = words / words.sum() if last.background_ is None else last.components_[last.background_]
+        topics = np.concatenate([first[None], topics])
+    return {"init": topics, "background": spec.background, "decorrelation": spec.decorrelation}
 
 
 def _sequence(numbers: Any) -> list[Any]:

@@ -15,8 +15,6 @@ from swiftem.core.types import Array
 from swiftem.topics.compute.torch import TorchPasses, left_out_of
 from swiftem.topics.documents import FLUSH
 
-__all__ = ["DeviceTopics", "m_step"]
-
 LEAST = 0.1
 """No number falls below this share of em's own step, as in ``topics/momentum.py``."""
 ROWS = 1 << 16

@@ -8,7 +8,6 @@ from table_files import sentence_of
 import swiftem
 from swiftem import PLSA, methods, models
 from swiftem.data import CountSource, CsrDocuments, open_documents
-from swiftem.report.pyldavis import pyldavis_data
 
 COUNTS = np.array([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]])
 
@@ -86,7 +85,7 @@ def ways(fitted):
     return [
         model.fit, model.fit_transform, model.partial_fit, fitted.transform, fitted.score, fitted.perplexity,
         fitted.coherence, fitted.to_pyldavis, CountSource, CsrDocuments, open_documents, run,
-        lambda X: pyldavis_data(fitted, X, list("abcd")), lambda X: model.fit(_Documents(X)),
+        lambda X: model.fit(_Documents(X)),
     ]  # fmt: skip
 
 

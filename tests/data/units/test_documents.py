@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import swiftem
+from swiftem.methods import OnlineEM
 from swiftem.topics.compute import units as documents
 from swiftem.topics.compute.units import UnitDocuments
 
@@ -79,7 +80,7 @@ def test_batches_are_weighted_as_if_documents_were_repeated():
     rng = np.random.default_rng(1)
     parts = np.array_split(TRAIN, 7)
     weights = [rng.integers(0, 4, len(part)).astype(float) for part in parts]
-    options = {"method": "sem", "init": START, "max_iter": 4, "tol": 0.0, "batch_size": 2, "random_state": 0}
+    options = {"method": OnlineEM(batch_size=2), "init": START, "max_iter": 4, "tol": 0.0, "random_state": 0}
     one = swiftem.PLSA(5, **options).fit(
         [dask.delayed(part) for part in parts], sample_weight=[dask.delayed(weight) for weight in weights]
     )
@@ -106,7 +107,7 @@ def test_a_batch_stands_for_all_documents_by_their_weights(monkeypatch):
         return found
 
     monkeypatch.setattr(documents, "unit_counts", recorded)
-    options = {"method": "sem", "init": START, "max_iter": 4, "tol": 0.0, "batch_size": 2, "step_size": 1.0}
+    options = {"method": OnlineEM(1.0, 2), "init": START, "max_iter": 4, "tol": 0.0}
     model = swiftem.PLSA(5, beta=3.0, random_state=0, **options).fit(
         [dask.delayed(part) for part in parts], sample_weight=[dask.delayed(weight) for weight in weights]
     )

@@ -1,39 +1,26 @@
 r"""Races between starts: several cheap candidates, halved in rounds, of which the best one is fitted.
 
-Candidates of several kinds (:mod:`swiftem.mixture.starts.kinds`) are improved by em on a few rows
+Candidates of several kinds (:mod:`swiftem.mixture.starts.candidate_starts`) are improved by em on a few rows
 of a sample. After each round they are compared by
 
 .. math:: -\mathrm{Pen}(\theta) + \frac{1}{W} \sum_{i \in H} w_i \log g(y_i; \theta),
 
-where H are rows of the sample that none of them was fitted to. The better half continues with twice as many
-rows. The last one is fitted to the sample, improved by :mod:`swiftem.mixture.starts.moves`, and
-starts the fit. All E-steps are those of the fit, on a bounded number of rows: :data:`MOST_WORK` evaluations,
-as many as a fit of 50,000 rows has in its 100 passes, or fewer if there are fewer rows
-(:class:`swiftem.mixture.starts.sample.Plan`).
+where H are rows of the sample that none of them was fitted to. The better ones continue with twice as many
+rows. The last one is improved by :mod:`swiftem.mixture.starts.split_and_merge`, fitted to the sample, and
+starts the fit. All E-steps are those of the fit, on a bounded number of rows.
 
-With fewer components than the data have, candidates end in many places, and moves find nothing. If that is
-so, with full covariances, where a pass of the fit takes long, a second heat follows, and the best one that
-differs is moved, too, if it is not much worse.
+If there are few rows, all of them are the sample, and H are all rows. One candidate is then the start by
+k-means that scikit-learn has for the same seed. It is kept unless another one is clearly better: where all
+starts agree, so do the fits.
 
-On few rows the passes of all candidates are computed at once
-(:mod:`swiftem.mixture.starts.together`), in slices that do not depend on the number of threads.
 Candidates are independent of each other and their sums keep their order, so that the same seed gives the same
-start at any number of threads.
-
-The constants were chosen on magic, satellite, digits and three generated mixtures (``CHOOSING`` in
-``benchmarks/optima_data.py``); those of moves also on ``generated`` there with
-seeds 101 to 104, and on ``overlapping`` of ``benchmarks/mixture_fit.py`` with seeds 501 and 511 to 514 in 6
-to 16 dimensions. Eight candidates were kept instead of four after a look at magic, and at shuttle, which also
-reports. ``MOVE_MOST`` was chosen on ``generated`` with seeds 141 and 142; the last round and the second heat
-on ``generated`` with seeds 131 to 138 (12 to 20 components, fitted with 5 or 6, in 3 to 10 dimensions), on
-magic, satellite and the generated mixtures of ``CHOOSING``; that it moves another one even if both heats end
-in the same place, on seeds 139 to 146; ``NEAR`` on seeds 151 to 153 and 161 to 166, magic and the generated
-mixtures of ``CHOOSING``. ``END`` was lowered from 0.01 because a fit of flower had stopped on a plateau.
+start at any number of threads. The numbers of a race (:class:`swiftem.mixture.starts.settings.RaceSettings`)
+were chosen on ``CHOOSING`` in ``benchmarks/optima_data.py``, see ``benchmarks/DECISIONS.md``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -44,361 +31,322 @@ from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem
 from swiftem.core.types import Theta
 from swiftem.kernels.threads import get_threads, one_thread_blas
+from swiftem.mixture.compute.batched import BatchedCompute, is_batchable
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.accelerated import accelerated
-from swiftem.mixture.starts.initial import make_start
-from swiftem.mixture.starts.kinds import kinds_for, start
-from swiftem.mixture.starts.moves import Proposal, moved, proposals
-from swiftem.mixture.starts.sample import MOST_WORK, MOVE_ROWS, draw_sample, on_rows, plan_race
-from swiftem.mixture.starts.spurious import on_few_values
-from swiftem.mixture.starts.start import Start, StartInterrupted, StartSettings
-from swiftem.mixture.starts.together import Together
+from swiftem.mixture.rows import rows_of
+from swiftem.mixture.starts.candidate_starts import candidate_starts, kinds_for
+from swiftem.mixture.starts.collapsed_components import on_few_values
+from swiftem.mixture.starts.em_of_candidates import Improved, em_of_candidates
+from swiftem.mixture.starts.named_starts import make_start
+from swiftem.mixture.starts.sample_of_rows import Sample, draw_sample, on_rows
+from swiftem.mixture.starts.settings import RaceSettings, Start, StartInterrupted, StartSettings
+from swiftem.mixture.starts.split_and_merge import Move, proposed_moves
 
-__all__ = ["Raced", "race", "raced_start"]
-
-CANDIDATES = 8
-MORE = 1
-"""Number of candidates, and how many each further ``n_init`` adds."""
-PASSES, WIDER, WHOLE = 12, 15, 40
-"""Passes of em per round, on the rows of moves, and on the whole sample; fewer if em has converged.
-After 6 passes the order of candidates says little about that after 100."""
-TOL = 1e-4
-"""Gain per pass below which em has converged."""
-END = 0.003
-"""Gain per pass at which the last round ends, in units of ``tol`` of the fit; at most a tenth of ``TOL``."""
-MOVES = 20
-"""Default for the maximum number of accepted moves; the budget of evaluations usually ends them earlier."""
+NUMBERS = RaceSettings()
+"""The numbers of all races."""
 TRIES, MOST_TRIED = 4, 8
-"""Number of moves that promise no gain tried at a time, whatever the number of threads, and in all from the
-same parameters."""
+"""Number of single moves tried at a time, whatever the number of threads, and in all from the same
+parameters."""
 LITTLE = 2e-3
 """After a move that gains less per row, only those are tried that promise a gain."""
-AGREE = 1e-3
-"""If the values of two candidates differ by less, they have most likely found the same optimum. Then only the
-first moves are tried."""
-NEAR = 0.05
-"""The best candidate elsewhere is moved, too, if it is at most so much worse: moves seldom gain more."""
-MOVE, MOVE_ON = 4, 8
+ALIKE = 1e-3
+"""Candidates whose values differ by less have most likely found the same optimum."""
+AFTER_MOVE, AFTER_BEST_MOVES = 4, 8
 """Passes of em after a move, and of the better half of the moves after them."""
-LOOK = 4
+FEW_PASSES, LAST_FEW_PASSES = 6, 25
+"""Passes of em on few rows, before and after most candidates are given up."""
+END = 0.003
+"""Gain per pass at which the fit to the sample ends, in units of ``tol`` of the fit."""
+LOOKING = 4
 """What finding moves counts for, in passes."""
-MANY = 50_000
-"""Rows times components from which on starts are made by several threads."""
-SPURIOUS = 1.0
-"""What a component that collapsed onto a few rows costs in the comparison."""
-GAIN = 1e-4
-"""Minimum gain of a move on the held-out rows."""
 
 
-class Raced(NamedTuple):
-    """The winning start.
-
-    Attributes
-    ----------
-    theta : NamedTuple
-        Its parameters.
-    kind : str
-        Its kind.
-    candidates, moves : int
-        Number of candidates, and of accepted moves.
-    """
+class Candidate(NamedTuple):
+    """Parameters, their value in comparisons, the number of moves, and whether the start was named."""
 
     theta: Theta
-    kind: str
-    candidates: int
-    moves: int
-
-
-class _Candidate(NamedTuple):
-    theta: Theta
-    kind: str
-    value: float
+    value: float = -inf
     moves: int = 0
-    work: int = 0
+    is_named: bool = False
 
 
-def _agree(one: _Candidate, other: _Candidate) -> bool:
-    return abs(one.value - other.value) < AGREE
+class Round(NamedTuple):
+    """Number of rows, passes of em on them, and number of candidates that continue."""
+
+    rows: int
+    passes: int
+    kept: int
 
 
-def raced_start(
-    problem: Problem,
-    settings: StartSettings,
-    random_state: np.random.RandomState,
-    given: Start | None = None,
-) -> Start:
-    """Return the winner of the race; if no candidate has an M-step on the sample, a start by k-means.
-
-    A ``given`` start has no rivals: it is the only candidate, and is improved by moves.
-    """
-    try:
-        won = race(
-            problem,
-            int(random_state.randint(2**31 - 1)),
-            n_init=settings.n_init,
-            moves=MOVES if settings.moves == "auto" else settings.moves,
-            tol=settings.tol,
-            theta=None if given is None else given.theta,
-        )
-    except ValueError:
-        return given or make_start(problem, settings, random_state)
-    return Start(won.theta, None, 0, True, won.moves)
-
-
-def race(
-    problem: Problem,
-    seed: int,
-    *,
-    n_init: int = 1,
-    moves: int = 0,
-    tol: float = 1e-3,
-    theta: Theta | None = None,
-) -> Raced:
-    """Return the best of several starts.
+class Trials:
+    """Fits of candidates to rows of a sample, and their comparison.
 
     Parameters
     ----------
     problem : Problem
         Model and data.
-    seed : int
-        For the sample and the candidates.
-    n_init : int
-        Each one beyond the first adds candidates.
-    moves : int
-        Maximum number of accepted split-and-merge moves at the end; only for Gaussians.
-    tol : float
-        ``tol`` of the fit: the last round ends when a pass gains less than three thousandths of it.
-    theta : NamedTuple, optional
-        The only candidate.
+    sample : Sample or None
+        Rows that candidates are fitted to, and others; None for all rows, on which they are compared, too.
+    settings : RaceSettings
+        Tolerance of em, and what a collapsed component costs.
+    pool : ThreadPoolExecutor
+        Threads.
+    check : callable
+        Called between passes; it may raise.
+
+    Attributes
+    ----------
+    best : Candidate or None
+        The best one so far.
+    tolerated : int
+        Number of collapsed components that cost nothing.
+    evaluations : int
+        Number of E-step evaluations.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        sample: Sample | None,
+        settings: RaceSettings,
+        pool: ThreadPoolExecutor,
+        check: Callable[[], None],
+    ) -> None:
+        self.problem, self.sample, self.settings, self.pool, self.check = (
+            problem,
+            sample,
+            settings,
+            pool,
+            check,
+        )
+        self.held = problem if sample is None else on_rows(problem, sample.held)
+        self._batched: tuple[Problem, BatchedCompute | None] = self.held, _batched(self.held, check)
+        self._held_batched = self._batched[1]
+        self._problems: dict[int, Problem] = {}
+        some = problem.source.take(np.arange(problem.source.n)).y if sample is None else sample.seen.y
+        self._spread = np.nanvar(some.reshape(len(some), -1), axis=0, dtype=np.float64)
+        self.best: Candidate | None = None
+        self.tolerated = self.evaluations = 0
+
+    def on(self, rows: int) -> Problem:
+        """Return the problem on the first rows, or on the whole sample."""
+        if self.sample is None:
+            return self.problem
+        rows = min(rows, self.sample.seen.n + self.sample.held.n)
+        if rows not in self._problems:
+            self._problems[rows] = on_rows(self.problem, self.sample.first(rows))
+        return self._problems[rows]
+
+    def improved(
+        self, candidates: Sequence[Candidate], on: Problem, passes: int, tol: float | None = None
+    ) -> list[Candidate]:
+        """Return candidates after some passes of em, best first, without those that have no M-step."""
+        ends = self._em(
+            [one.theta for one in candidates], on, passes, self.settings.tol if tol is None else tol
+        )
+        self.evaluations += on.source.n * sum(end.passes for end in ends)
+        pairs = [(one, end.theta) for one, end in zip(candidates, ends, strict=True) if end.theta is not None]
+        objectives = self._objectives([theta for _, theta in pairs])
+        found = [
+            one._replace(theta=theta, value=self._value(theta, float(objective), on.source.n))
+            for (one, theta), objective in zip(pairs, objectives, strict=True)
+        ]
+        found = sorted(found, key=lambda one: -one.value)
+        if found and (self.best is None or found[0].value > self.best.value):
+            self.best = found[0]
+        return found
+
+    def _em(self, thetas: list[Theta], on: Problem, passes: int, tol: float) -> list[Improved]:
+        """Return candidates after em: all of them at once, if that is possible."""
+        if on is not self._batched[0]:
+            self._batched = on, None  # the memory is free before the next one is made
+            self._batched = on, _batched(on, self.check)
+        if self._batched[1] is not None:
+            try:
+                return em_of_candidates(on, thetas, passes, tol, self.check, self._batched[1])
+            except ValueError:  # rows are too far away from one of them
+                pass
+
+        def alone(theta: Theta) -> Improved:
+            try:
+                return em_of_candidates(on, [theta], passes, tol, self.check)[0]
+            except ValueError:  # no coefficients
+                return Improved(None, 0)
+
+        return list(self.pool.map(alone, thetas))
+
+    def _objectives(self, thetas: list[Theta]) -> Iterable[float]:
+        if self._held_batched is not None and thetas:
+            try:
+                return self._held_batched.passes(thetas, statistics=False)[1]
+            except ValueError:
+                pass
+        return list(self.pool.map(lambda theta: self.held.compute.objective(theta), thetas))
+
+    def _value(self, theta: Theta, objective: float, n: int) -> float:
+        """Return minus the objective, without what collapsed components gain."""
+        further = self.collapsed(theta, n) - self.tolerated
+        if further > 0:
+            objective += self.settings.collapse * further if self.sample is not None else inf
+        return -objective if isfinite(objective) else -inf
+
+    def collapsed(self, theta: Theta, n: int) -> int:
+        """Return how many components sit on a few of n rows, or on repeated values."""
+        if not isinstance(self.problem.bound, BoundGaussians):
+            return 0
+        rows: Any = self.problem.source if self.sample is None else self.sample.seen
+        return len(on_few_values(self.problem.bound, theta, self._spread, rows, n))
+
+    def heat(self, candidates: Sequence[Candidate], rounds: Sequence[Round]) -> list[Candidate]:
+        """Successive halving: return the last candidates, best first."""
+        if self.best is None and candidates:  # it is there after Ctrl-C in the first round
+            self.best = candidates[0]
+        for rows, passes, kept in rounds:
+            candidates = self.improved(candidates, self.on(rows), passes)[:kept]
+        return list(candidates)
+
+
+def _batched(on: Problem, check: Callable[[], None]) -> BatchedCompute | None:
+    return BatchedCompute(on, check) if is_batchable(on) else None
+
+
+def race(
+    problem: Problem,
+    settings: StartSettings,
+    random_state: np.random.RandomState,
+) -> Start:
+    """Return the best of several starts; one by k-means, if no candidate has an M-step on the sample.
 
     Raises
     ------
     StartInterrupted
         After Ctrl-C, with the best candidate so far.
     """
+    few, numbers = has_few_rows(problem), NUMBERS
+    first = make_start(problem, settings, random_state) if few else None
+    rng = np.random.default_rng(random_state.randint(2**31 - 1))
     with one_thread_blas(), DeferredInterrupt() as interrupt, ThreadPoolExecutor(get_threads()) as pool:
-        tol = min(0.1 * TOL, END * tol)
-        run = _Race(problem, seed, pool, interrupt.check)
+        sample = None
+        if first is None:
+            dither = isinstance(problem.bound, BoundGaussians)
+            sample = draw_sample(problem.source, numbers, rng, dither=dither)
+        trials = Trials(problem, sample, numbers, pool, interrupt.check)
         try:
             try:
-                return run.run(n_init, moves, tol, theta)
+                if first is not None:
+                    won = _among_few(trials, first, settings.n_init, rng)
+                else:
+                    won = _among_many(trials, settings, rng)
             finally:  # whatever came of it, Ctrl-C is not lost
                 interrupt.check()
         except KeyboardInterrupt:
-            if run.best is None:
+            if first is None and trials.best is None:
                 raise
-            raise StartInterrupted(Start(run.best.theta, None, 0, True, run.best.moves)) from None
+            raise StartInterrupted(_start(trials.best) or first) from None
+    return _start(won) or first or make_start(problem, settings, random_state)
 
 
-class _Race:
-    """A race: the sample, the held-out rows, and the threads."""
+def _start(best: Candidate | None) -> Start | None:
+    return None if best is None else Start(best.theta, None, 0, True, best.moves)
 
-    def __init__(
-        self, problem: Problem, seed: int, pool: ThreadPoolExecutor, check: Callable[[], None]
-    ) -> None:
-        self._problem, self._pool, self._check = problem, pool, check
-        self._seeds = np.random.SeedSequence(seed)
-        self._is_gaussian = isinstance(problem.bound, BoundGaussians)
-        rng = np.random.default_rng(self._seeds.spawn(1)[0])
-        self._sample = draw_sample(problem.source, rng, dither=self._is_gaussian)
-        self._held = on_rows(problem, self._sample.held)
-        self._problems: dict[int, Problem] = {}
-        self._held_together = Together(self._held, check) if Together.serves_problem(self._held) else None
-        self._last: tuple[Problem, Together | None] = self._held, self._held_together
-        self._spread = np.nanvar(self._sample.seen.y, axis=0, dtype=np.float64)
-        self._plan = plan_race(problem, self._sample.seen.n)
-        self._left, self._rows = 0, self._plan.many
-        self.best: _Candidate | None = None
 
-    def run(self, n_init: int, moves: int, tol: float, theta: Theta | None) -> Raced:
-        """Run it: one or two heats, another one for more ``n_init``, and the best on the whole sample."""
-        if theta is not None:
-            self._left = MOST_WORK
-            self.best = _Candidate(theta, "given", -inf)
-            alone = self._improved([self.best], self._on(self._plan.many), WHOLE)
-            best = self._whole(self._moved(alone, moves), tol)
-            return Raced(best.theta, best.kind, 1, best.moves)
-        self._left, count, more = self._plan.work, CANDIDATES, MORE * (n_init - 1)
-        first = self._heat(CANDIDATES)
-        ends = [self._moved(first, moves)]
-        if self._plan.again and not ends[0].moves and not _agree(first[0], first[-1]):
-            count += self._plan.again
-            others = [one for one in first + self._heat(self._plan.again) if not _agree(one, first[0])]
-            runner_up = max(others, key=lambda one: one.value)
-            if runner_up.value > ends[0].value - NEAR:
-                ends.append(self._moved([runner_up], moves))
-        won = [self._whole(max(ends, key=lambda one: one.value), tol)]
-        if more:
-            self._left = self._plan.work
-            second = self._heat(more)
-            asked = moves if second[0].value > first[0].value else 0
-            won.append(self._whole(self._moved(second, asked), tol))
-        # What n_init = 1 ends with is among them: more is no worse.
-        best = max(won, key=lambda one: one.value)
-        return Raced(best.theta, best.kind, count + more, best.moves)
+def has_few_rows(problem: Problem) -> bool:
+    """Return whether there are too few rows to hold some out."""
+    n, count, numbers = rows_of(problem.source), int(problem.bound.n_components), NUMBERS
+    if n < max(numbers.least_per_component * count, numbers.least_rows):
+        return True
+    is_scarce = n < min(numbers.scarce_rows, numbers.scarce_per_number * problem.bound.size)
+    return is_scarce and is_batchable(problem) and numbers.few_work // _pass_time(problem) > 3
 
-    def _heat(self, count: int) -> list[_Candidate]:
-        """Return the last few of ``count`` candidates, best first."""
-        rows, last = self._plan.rows, self._plan.finalists
-        left = self._begin(count, rows, PASSES)
-        while len(left) > last:
-            left = sorted(left, key=lambda one: -one.value)[: max(last, -(-len(left) // 2))]
-            rows = min(2 * rows, self._sample.seen.n)
-            if len(left) > last:
-                left = self._improved(left, self._on(rows), PASSES)
-        self._rows = min(max(rows, MOVE_ROWS), self._plan.many)
-        left = self._improved(left, self._on(self._rows), self._plan.passes)
-        return sorted(left, key=lambda one: -one.value)
 
-    def _on(self, rows: int) -> Problem:
-        """Return the problem on the first rows, or on the whole sample."""
-        seen = self._sample.seen.n
-        rows = min(rows, seen + self._sample.held.n) if rows > seen else rows
-        found = self._problems.get(rows)
-        if found is None:
-            taken = self._sample.first(rows) if rows <= seen else self._sample.whole()
-            found = self._problems[rows] = on_rows(self._problem, taken)
-        return found
+def _pass_time(problem: Problem) -> float:
+    """Return the time of a pass: logits, and products with features, 50 of which are one."""
+    return float(problem.source.n * (problem.bound.n_components + problem.bound.size / 50))
 
-    def _moved(self, left: list[_Candidate], moves: int) -> _Candidate:
-        """Return the first candidate after the moves that raise the likelihood of the held-out rows."""
-        on, best = self._on(self._plan.many), left[0]
-        if on.source.n > self._rows:
-            best = self._improved([best], on, WIDER)[0]
-        if not (moves and self._is_gaussian):
-            return best
-        tried = TRIES if len(left) > 1 and _agree(*left[:2]) else MOST_TRIED
-        cost = on.source.n * (TRIES * MOVE + TRIES // 2 * MOVE_ON)
-        while best.moves < moves and self._left >= cost:
-            found = proposals(on, self._held, best.theta, tried)
-            self._left -= LOOK * on.source.n
-            waiting = [[tries[: moves - best.moves] for tries in found.sure]] if found.sure else []
-            waiting += [found.others[k : k + TRIES] for k in range(0, len(found.others), TRIES)]
-            before = best
-            while best is before and waiting and self._left >= cost:
-                best = self._move(best, on, waiting.pop(0)) or best
-            if best is before:
-                break
-            if best.value - before.value < LITTLE:
-                tried = 0
-        return best
 
-    def _whole(self, best: _Candidate, tol: float) -> _Candidate:
-        """Return a candidate fitted to the whole sample, and its value there."""
-        on = self._on(self._sample.seen.n + self._sample.held.n)
-        best = (self._em_of_all([best], on, WHOLE, tol)[0] or [best])[0]
-        return best._replace(value=-on.compute.objective(best.theta))
+def _among_few(trials: Trials, first: Start, n_init: int, rng: np.random.Generator) -> Candidate | None:
+    """Return the best of several candidates on all rows, or None if the first start is as good."""
+    numbers, on = trials.settings, trials.problem
+    count = int(np.clip(numbers.few_work // _pass_time(on), 16, numbers.few_candidates)) - 1
+    named = Candidate(first.theta, is_named=True)
+    # A component on few rows has a likelihood without bound: no more of them than from the first start.
+    for end in em_of_candidates(on, [first.theta], FEW_PASSES, numbers.tol, trials.check):
+        trials.tolerated = 0 if end.theta is None else trials.collapsed(end.theta, on.source.n)
+    contenders: list[Candidate] = []
+    for more in (count, n_init - 1):  # what n_init = 1 ends with is among them: more is no worse
+        starts = candidate_starts(on, kinds_for(on.bound, few=True), more, rng, trials.pool.map)
+        left = trials.improved([Candidate(theta) for theta in starts], on, FEW_PASSES)
+        contenders += trials.improved([named, *left[: max(3, more // 8)]], on, LAST_FEW_PASSES)
+    enough = max((one.value for one in contenders if one.is_named), default=-inf) + numbers.margin
+    return max((one for one in contenders if one.value > enough), key=lambda one: one.value, default=None)
 
-    def _begin(self, count: int, rows: int, passes: int) -> list[_Candidate]:
-        """Return candidates after the first round."""
-        on, kinds = self._on(rows), kinds_for(self._problem.bound)
-        seeds = self._seeds.spawn(count)
 
-        def one(number: int) -> _Candidate:
-            if self.best is not None:
-                self._check()
-            kind = kinds[number % len(kinds)]
-            return _Candidate(start(kind, on, np.random.default_rng(seeds[number])), " ".join(kind), -inf)
+def _among_many(trials: Trials, settings: StartSettings, rng: np.random.Generator) -> Candidate | None:
+    """Return the best candidate on a sample, after moves; each further ``n_init`` adds a candidate."""
+    numbers, contenders = trials.settings, list[Candidate]()
+    tol = min(0.1 * numbers.tol, END * settings.tol)
+    whole = trials.on(numbers.sample)
+    for count in (numbers.candidates, settings.n_init - 1):
+        best = _best_of_heat(trials, count, rng) if count else None
+        if best is not None:
+            contenders += trials.improved([best], whole, numbers.last_passes, tol) or [best]
+    # What n_init = 1 ends with is among them: more is no worse.
+    return min(contenders, key=lambda one: whole.compute.objective(one.theta), default=None)
 
-        found, failures = self._map(one, range(count), at_once=rows * self._problem.bound.n_components > MANY)
-        if not found:
-            raise failures[0]
-        found, failures = self._em_of_all(found, on, passes)
-        if not found:
-            raise failures[0]
-        return found
 
-    def _improved(self, candidates: list[_Candidate], on: Problem, passes: int) -> list[_Candidate]:
-        """Return candidates after some passes; without an M-step for all, they are returned unchanged."""
-        return self._em_of_all(candidates, on, passes)[0] or candidates
+def _best_of_heat(trials: Trials, count: int, rng: np.random.Generator) -> Candidate | None:
+    """Return the best of ``count`` candidates after successive halving and moves."""
+    numbers, problem = trials.settings, trials.problem
+    size, n = int(problem.bound.size), rows_of(problem.source)
+    assert trials.sample is not None
+    seen, work = trials.sample.seen.n, min(numbers.work, n * numbers.work_per_row)
+    rows = min(seen, max(numbers.least_rows, numbers.first_per_number * size))
+    wide = max(numbers.move_rows, numbers.move_per_number * size)
+    wide = min(seen, max(wide, min(n // numbers.move_share, numbers.most_per_number * size)))
+    starts = candidate_starts(trials.on(rows), kinds_for(problem.bound), count, rng, trials.pool.map)
+    rounds, kept = [], len(starts)
+    while kept > numbers.finalists:
+        kept = max(numbers.finalists, -(-kept // 2))
+        rounds.append(Round(rows, numbers.passes, kept))
+        rows = min(2 * rows, seen)
+    rows = min(max(rows, numbers.move_rows), wide)
+    passes = int(np.clip(work // (8 * numbers.finalists * rows), numbers.passes, numbers.last_passes))
+    finalists = trials.heat([Candidate(theta) for theta in starts], [*rounds, Round(rows, passes, kept)])
+    if not finalists:
+        return None
+    best, on = finalists[0], trials.on(wide)
+    if wide > rows:
+        best = (trials.improved([best], on, numbers.passes) or [best])[0]
+    agree = len(finalists) > 1 and best.value - finalists[1].value < ALIKE
+    return _after_moves(trials, best, on, work, TRIES if agree else MOST_TRIED)
 
-    def _move(self, best: _Candidate, on: Problem, tries: list[list[Proposal]]) -> _Candidate | None:
-        """Return the best of a few sets of moves, or None if none gains on rows held out and on others."""
 
-        def one(moves: list[Proposal]) -> _Candidate:
-            return best._replace(theta=moved(on, best.theta, moves), work=0, moves=best.moves + len(moves))
+def _after_moves(trials: Trials, best: Candidate, on: Problem, work: int, tried: int) -> Candidate:
+    """Return a candidate after the moves that raise the likelihood of the held-out rows."""
+    numbers, n = trials.settings, on.source.n
+    cost = n * (LOOKING + TRIES * AFTER_MOVE + TRIES // 2 * AFTER_BEST_MOVES)
+    while best.moves < numbers.moves and trials.evaluations + cost < work:
+        sure, others = proposed_moves(on, trials.held, best.theta, tried, numbers.least_gain)
+        trials.evaluations += LOOKING * n
+        waiting = [sure] if sure else []
+        waiting += [others[k : k + TRIES] for k in range(0, len(others), TRIES)]
+        before = best
+        while best is before and waiting and trials.evaluations + cost < work:
+            best = _best_move(trials, best, on, waiting.pop(0)) or best
+        if best is before:
+            break
+        if best.value - before.value < LITTLE:
+            tried = 0
+    return best
 
-        tried, _ = self._em_of_all(self._map(one, tries, at_once=False)[0], on, MOVE)
-        tried = sorted(tried, key=lambda one: -one.value)[: -(-len(tried) // 2)]
-        tried, _ = self._em_of_all(tried, on, MOVE_ON)
-        better = [one for one in tried if one.value > best.value + GAIN]
-        if better:  # on rows held out alone, a few far rows may decide
-            most = on.compute.objective(best.theta)
-            better = [one for one in better if on.compute.objective(one.theta) < most]
-        return max(better, key=lambda one: one.value) if better else None
 
-    def _em_of_all(
-        self, candidates: list[_Candidate], on: Problem, passes: int, tol: float = TOL
-    ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return candidates after some passes of em, and errors: all of them at once, on few rows."""
-        rows, held = self._together(on), self._together(self._held)
-        if not candidates or rows is None or held is None:
-            return self._map(lambda one: self._em(one, on, passes, tol), candidates)
-        try:
-            ends = rows.improve([one.theta for one in candidates], passes, tol)
-            values = -held.objectives([theta for theta, _ in ends])
-        except ValueError:  # for one of them: the others are improved without it
-            return self._map(lambda one: self._em(one, on, passes, tol), candidates)
-        found = [
-            self._valued(one, theta, float(value), done, on.source.n)
-            for one, (theta, done), value in zip(candidates, ends, values, strict=True)
-        ]
-        self._left -= sum(one.work for one in found)
-        self._compare(found)
-        return found, []
-
-    def _compare(self, candidates: Iterable[_Candidate]) -> None:
-        """Keep the best candidate so far, which remains after Ctrl-C; before the first round, the first."""
-        for one in candidates:
-            if self.best is None or one.value > self.best.value:
-                self.best = one
-
-    def _together(self, on: Problem) -> Together | None:
-        """Return the rows of a problem for several candidates at once, if there are few."""
-        if on is self._held:
-            return self._held_together
-        if on is not self._last[0]:
-            self._last = on, None  # the memory is free before the next one is made
-            self._last = on, Together(on, self._check) if Together.serves_problem(on) else None
-        return self._last[1]
-
-    def _em(self, candidate: _Candidate, on: Problem, passes: int, tol: float = TOL) -> _Candidate:
-        """Return a candidate after some passes of em, and its value on the rows held out."""
-        theta, done = accelerated(on, candidate.theta, passes, tol, self._check)
-        return self._valued(candidate, theta, -self._held.compute.objective(theta), done, on.source.n)
-
-    def _valued(self, candidate: _Candidate, theta: Theta, value: float, passes: int, n: int) -> _Candidate:
-        """Return a candidate with other parameters, and its value without what collapsed components gain."""
-        value -= SPURIOUS * self._collapsed(theta, n)
-        return candidate._replace(theta=theta, value=value if isfinite(value) else -inf, work=passes * n)
-
-    def _collapsed(self, theta: Theta, n: int) -> int:
-        """Return how many components sit on a few of n rows, or on repeated values."""
-        if not self._is_gaussian:
-            return 0
-        return len(on_few_values(self._problem.bound, theta, self._spread, self._sample.seen, n))
-
-    def _map(
-        self, function: Callable[[Any], _Candidate], given: Iterable[Any], *, at_once: bool = True
-    ) -> tuple[list[_Candidate], list[ValueError]]:
-        """Return the results of a function, in order, and its errors: there may be no M-step on few rows.
-
-        Threads compute them, unless they take less time than the threads' changes.
-        """
-
-        def attempt(item: Any) -> _Candidate | ValueError:
-            try:
-                return function(item)
-            except ValueError as error:
-                return error
-
-        found = []
-        for result in (self._pool.map if at_once else map)(attempt, given):
-            found.append(result)
-            if isinstance(result, _Candidate):
-                self._compare([result])
-        self._left -= sum(one.work for one in found if isinstance(one, _Candidate))
-        return (
-            [one for one in found if isinstance(one, _Candidate)],
-            [one for one in found if isinstance(one, ValueError)],
-        )
+def _best_move(trials: Trials, best: Candidate, on: Problem, moves: Sequence[Move]) -> Candidate | None:
+    """Return the best of a few moves, or None if none gains on rows held out and on others."""
+    tried = [Candidate(move.theta, moves=best.moves + move.number) for move in moves]
+    tried = trials.improved(tried, on, AFTER_MOVE)
+    tried = trials.improved(tried[: -(-len(tried) // 2)], on, AFTER_BEST_MOVES)
+    better = [one for one in tried if one.value > best.value + trials.settings.least_gain]
+    if better:  # on rows held out alone, a few far rows may decide
+        most = on.compute.objective(best.theta)
+        better = [one for one in better if on.compute.objective(one.theta) < most]
+    return better[0] if better else None

@@ -30,8 +30,10 @@ from swiftem.mixture.tables.columns import (
     is_missing,
 )
 
-__all__ = ["auto_family", "family_of", "said_of"]
+__all__ = ["AUTO", "auto_family", "family_of", "said_of"]
 
+AUTO = "auto"
+"""The value of ``family`` that lets the types of columns decide."""
 LEVELS, HIGHEST = 10, 20
 """Integers with so many different values, none above the second number, are categories."""
 COUNTS = 1000

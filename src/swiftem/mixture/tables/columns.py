@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,11 @@ from swiftem.core.checks import TOO_LARGE
 __all__ = ["TEXT", "TableColumn", "is_missing", "objects", "replaced", "table_columns"]
 
 BOOL, INTEGER, FLOAT, TEXT, OTHER = "bool", "integer", "float", "text", "other"
+KINDS = re.compile(
+    r"(?P<bool>bool(ean)?$)|(?P<integer>u?int\d+$)|(?P<float>(half_?)?float\d*$|double$)|"
+    r"(?P<text>(large_)?string(_view)?(\[\w+\])?$|str$|utf8$|categorical|enum|dictionary)"
+)
+"""Names of types in pandas, polars and Arrow, in lower case."""
 
 
 class TableColumn(NamedTuple):
@@ -110,49 +116,44 @@ def is_frame(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
 
 
+def _kind(name: str) -> str:
+    """Return the kind of a column by the name of its type in any library.
+
+    >>> [_kind(name) for name in ("Int64", "double", "large_string", "Enum", "interval[int64]")]
+    ['integer', 'float', 'text', 'text', 'other']
+    """
+    found = KINDS.match(name.lower().removesuffix("[pyarrow]"))
+    return found.lastgroup or OTHER if found else OTHER
+
+
 def _of_pandas(name: Any, series: Any) -> TableColumn:
     if hasattr(series, "cat"):
         return TableColumn(name, TEXT, series.to_numpy(dtype=object), tuple(series.cat.categories.tolist()))
-    kind = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT}.get(getattr(series.dtype, "kind", "O"))
-    if kind is not None:
-        values = series.to_numpy()
-        if values.dtype.kind == "O":  # with pandas' NA
-            values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return TableColumn(name, kind, values)
-    return _of_values(name, series.to_numpy(dtype=object))
+    kind = _kind(str(series.dtype))
+    if kind in (TEXT, OTHER):
+        return _of_values(name, series.to_numpy(dtype=object))
+    values = series.to_numpy()
+    if values.dtype.kind == "O":  # with pandas' NA
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return TableColumn(name, kind, values)
 
 
 def _of_polars(series: Any) -> TableColumn:
-    dtype = series.dtype
-    name = str(dtype.base_type())
-    if name == "Enum":
-        values = np.array(series.to_list(), dtype=object)
-        return TableColumn(series.name, TEXT, values, tuple(dtype.categories))
-    if name in ("Categorical", "String", "Utf8"):
-        return TableColumn(series.name, TEXT, np.array(series.to_list(), dtype=object))
-    kind = (
-        BOOL if name == "Boolean" else INTEGER if dtype.is_integer() else FLOAT if dtype.is_float() else OTHER
-    )
-    return TableColumn(series.name, kind, series.to_numpy())
+    base, kind = str(series.dtype.base_type()), _kind(str(series.dtype.base_type()))
+    if kind != TEXT:
+        return TableColumn(series.name, kind, series.to_numpy())
+    order = tuple(series.dtype.categories) if base == "Enum" else None
+    return TableColumn(series.name, TEXT, np.array(series.to_list(), dtype=object), order)
 
 
 def _of_arrow(name: str, column: Any) -> TableColumn:
-    text = str(column.type)
-    if text.startswith("dictionary"):
-        order = column.combine_chunks().dictionary.to_pylist() if len(column) else []
-        return TableColumn(name, TEXT, np.array(column.to_pylist(), dtype=object), tuple(order))
-    if text in ("string", "large_string", "string_view"):
-        return TableColumn(name, TEXT, np.array(column.to_pylist(), dtype=object))
-    kind = OTHER
-    for start, found in (
-        ("bool", BOOL),
-        ("int", INTEGER),
-        ("uint", INTEGER),
-        ("float", FLOAT),
-        ("double", FLOAT),
-    ):
-        kind = found if text.startswith(start) else kind
-    return TableColumn(name, kind, column.to_numpy())
+    kind = _kind(str(column.type))
+    if kind != TEXT:
+        return TableColumn(name, kind, column.to_numpy())
+    order = None
+    if str(column.type).startswith("dictionary"):
+        order = tuple(column.combine_chunks().dictionary.to_pylist() if len(column) else ())
+    return TableColumn(name, TEXT, np.array(column.to_pylist(), dtype=object), order)
 
 
 def replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from math import sqrt
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swiftem.core.checks import shown
 from swiftem.core.types import Array
 from swiftem.mixture.families import Blocks, Family, Params
 from swiftem.show.numbers import number_text
@@ -21,6 +23,10 @@ BARS = 12
 """Values of a column up to which a panel has bars."""
 POINTS = 400
 """Points of a curve, and random rows per component that determine its range."""
+
+
+MOST_PANELS = 24
+"""Panels of a plot, by default."""
 
 
 class ColumnOf(NamedTuple):
@@ -217,3 +223,19 @@ def density(column: ColumnOf, x: Array) -> Array:
     base = column.family.log_base(rows)
     logs = column.family.e_step(rows, column.params)[0]
     return np.asarray(np.exp(logs if base is None else logs + base[:, None]).T)
+
+
+def chosen_places(columns: Sequence[int | str] | None, names: list[str]) -> list[int]:
+    """Return the numbers of the columns to draw: by default the first ones."""
+    if columns is None:
+        return list(range(min(len(names), MOST_PANELS)))
+    return [place_of(part, names) for part in columns]
+
+
+def place_of(column: Any, names: list[str]) -> int:
+    """Return the number of a column given by number or name."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, Integral) and 0 <= int(column) < len(names):
+        return int(column)
+    raise ValueError(f"columns must be numbers below {len(names)}, or names of columns, got {shown(column)}.")

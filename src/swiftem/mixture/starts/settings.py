@@ -1,0 +1,181 @@
+"""What a start is, what it depends on beside the problem, the numbers of a race, and Ctrl-C in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.checkpoint import check_form
+from swiftem.core.source import Source
+from swiftem.core.types import Array, Theta
+from swiftem.mixture.components import BoundComponents
+
+OwnStart = Callable[[Source, np.random.RandomState], Theta]
+"""A start that a kind of mixture finds in its own way."""
+
+
+class Start(NamedTuple):
+    """The start of a fit.
+
+    Attributes
+    ----------
+    theta : NamedTuple
+        The parameters.
+    s : ndarray or None
+        Their statistics, if they are the result of an M-step.
+    empty : int
+        Number of components without rows that were set to rows drawn at random.
+    raced : bool
+        Whether it won a race, and so is close to an optimum.
+    moves : int
+        Number of split-and-merge moves accepted in it.
+    """
+
+    theta: Theta
+    s: Array | None
+    empty: int
+    raced: bool = False
+    moves: int = 0
+
+
+@dataclass(frozen=True)
+class StartSettings:
+    """What starts depend on beside the problem and random numbers.
+
+    Attributes
+    ----------
+    init_params : str, callable or array-like
+        "race", one of scikit-learn's names, or labels or responsibilities of the rows, or their function.
+    n_init : int
+        Number of named starts; each one beyond the first adds candidates to a race.
+    tol : float
+        ``tol`` of the fit.
+    given : mapping
+        Initial values of parameters by name.
+    own : callable or None
+        Returns the parameters to start from, if values are not given.
+    kept : ndarray of bool, or None
+        Mask of the source's rows among those that an array ``init_params`` is for.
+    """
+
+    init_params: Any = "race"
+    n_init: int = 1
+    tol: float = 1e-3
+    given: Mapping[str, Any] = field(default_factory=dict)
+    own: OwnStart | None = None
+    kept: NDArray[np.bool_] | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the library is free to choose the start."""
+        is_race = isinstance(self.init_params, str) and self.init_params == "race"
+        return is_race and not self.given
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """The numbers of a race. Rows are counted per estimated number where a name says "per_number".
+
+    Attributes
+    ----------
+    candidates, few_candidates : int
+        Number of candidates, and their maximum on few rows.
+    sample, held_share, held_rows : int and float
+        Rows of the sample, and which share of it, and how many rows at most, candidates are compared on.
+    least_rows, least_per_component, scarce_per_number, scarce_rows : int
+        With fewer rows none are held out: in total, per component, or per number below a total.
+    few_work : int
+        On few rows, the number of candidates times the time of a pass, in logits.
+    first_per_number : int
+        Rows of the first round, at least ``least_rows``.
+    move_rows, move_per_number, move_share, most_per_number : int
+        Rows on which moves are tried: at least, per number, one in how many of all, at most per number.
+    passes : int
+        Passes of em in a round.
+    last_passes : int
+        Passes of the last round.
+    finalists : int
+        Number of candidates in the last round, at least.
+    work, work_per_row : int
+        Maximum number of E-step evaluations, in total and per row.
+    tol : float
+        Gain per pass below which em has converged.
+    moves : int
+        Maximum number of accepted moves.
+    least_gain : float
+        Least gain of a split, and of a move, per held-out row.
+    collapse : float
+        What a component that collapsed onto a few rows costs in the comparison.
+    margin : float
+        Gain per row for which the first of few candidates is given up.
+    """
+
+    candidates: int = 8
+    few_candidates: int = 49
+    sample: int = 26_000
+    held_share: float = 0.25
+    held_rows: int = 6000
+    least_rows: int = 1000
+    least_per_component: int = 10
+    scarce_per_number: int = 3
+    scarce_rows: int = 5000
+    few_work: int = 400_000
+    first_per_number: int = 3
+    move_rows: int = 4000
+    move_per_number: int = 6
+    move_share: int = 8
+    most_per_number: int = 40
+    passes: int = 12
+    last_passes: int = 40
+    finalists: int = 3
+    work: int = 5_000_000
+    work_per_row: int = 250
+    tol: float = 1e-4
+    moves: int = 20
+    least_gain: float = 1e-4
+    collapse: float = 1.0
+    margin: float = 1e-3
+
+
+class StartInterrupted(KeyboardInterrupt):
+    """Ctrl-C while starts were made or improved; ``start`` is the best one so far.
+
+    It is raised rather than returned so that it is never written to a checkpoint: a resumed fit makes its
+    starts again.
+    """
+
+    def __init__(self, start: Start | None) -> None:
+        assert start is not None
+        super().__init__()
+        self.start = start
+
+
+def until_interrupted(made: Iterable[Start]) -> list[Start]:
+    """Return starts; after Ctrl-C raise :class:`StartInterrupted` with the first one, if it is made.
+
+    >>> len(until_interrupted(Start((), None, 0) for _ in range(2)))
+    2
+    """
+    found: list[Start] = []
+    try:
+        for start in made:
+            found.append(start)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        raise StartInterrupted(found[0]) from None
+    return found
+
+
+def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
+    """Raise ValueError or TypeError unless parameters, and statistics if given, match the model.
+
+    They may come from a file, and compiled code trusts their shapes.
+    """
+    check_form("theta", theta, bound.like())
+    if s is not None:
+        check_form("s", s, np.empty(bound.size))

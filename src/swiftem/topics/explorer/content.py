@@ -1,0 +1,312 @@
+"""What the explorer shows, as JSON: numbers are packed, and the page stays below 3 MB."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.core.types import Array, Index
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.topics.explorer.groups import DocumentGroups, tokens_by_group
+from swiftem.topics.explorer.layout import HEIGHT, topic_map
+from swiftem.topics.explorer.summary import TopicSummary
+from swiftem.topics.quality import LAMBDA, relevance_of, representative
+
+WORD = re.compile(r"[^\W\d_]+")
+
+LEAST = 1e-5
+"""Words below this probability in every topic are not in the page."""
+LOWEST = -12.0
+"""Logarithm of a probability that is packed as 0; 65535 is probability 1."""
+ENTRIES = 180_000
+"""Pairs of topic and word, at most, of which the likeliest are kept: 1 MB."""
+DOCUMENTS = 10_000
+"""Documents that can be searched, at most."""
+NAMES, TEXTS, PASSAGES = 400_000, 500_000, 300_000
+"""Bytes of documents' names, of beginnings of documents, and of passages of those that are typical."""
+NAME, TEXT, PASSAGE = 80, 120, 320
+"""Characters of one of them, at most."""
+TYPICAL, WITH_WORD, SHOWN_TOPICS = 8, 4, 5
+"""Typical documents per topic, documents per word, topics per document."""
+
+
+def explorer_content(
+    model: Any,
+    corpus: CorpusCounts,
+    shares: Array,
+    summary: TopicSummary,
+    *,
+    title: str,
+    names: Sequence[str] | None = None,
+    by: tuple[str, DocumentGroups] | None = None,
+) -> dict[str, Any]:
+    """Return the content of the page, for :func:`as_json`.
+
+    Parameters
+    ----------
+    model : PLSA
+        Fitted to ``corpus.counts`` (D, V).
+    corpus : CorpusCounts
+        The documents.
+    shares : ndarray, shape (D, K)
+        The documents' topics.
+    summary : TopicSummary
+        The topics' shares and coherence.
+    title : str
+        Name of the corpus.
+    names : sequence of str, length K, optional
+        Names of topics; an empty one is made of words.
+    by : tuple of str and DocumentGroups, optional
+        Name of a column, and the groups of documents by its values.
+    """
+    components, prevalence = np.asarray(model.components_), np.asarray(model.topic_prevalence())
+    similarity = model.topic_similarity(measure="hellinger")
+    place = topic_map(similarity, prevalence)
+    by_number = sorted(summary.topics, key=lambda topic: topic.number)
+    kept = np.flatnonzero(components.max(axis=0) >= LEAST)
+    typical = _typical(corpus, shares)
+    chosen, inverse = _searched(len(corpus), typical)
+    content: dict[str, Any] = {
+        "title": title,
+        "lambda": LAMBDA,
+        "height": HEIGHT,
+        "totals": [summary.n_documents, summary.n_tokens, summary.n_words],
+        "topics": [
+            {
+                "name": names[topic.number] if names else "",
+                "share": round(topic.prevalence, 6),
+                "coherence": round(topic.coherence, 3) if isfinite(topic.coherence) else None,
+                "x": round(float(place.x[k]), 4),
+                "y": round(float(place.y[k]), 4),
+                "r": round(float(place.radius[k]), 4),
+                "colour": int(place.colour[k]),
+                "documents": inverse[typical[k]].tolist(),
+                **({"background": True} if topic.is_background else {}),
+            }
+            for k, topic in enumerate(by_number)
+        ],
+        "similarity": _packed(np.rint(255 * similarity), np.uint8),
+        "words": [corpus.word_names()[v] for v in kept.tolist()],
+        "entries": _entries(components[:, kept]),
+        "documents": _documents(corpus, components, prevalence, shares, chosen, typical),
+    }
+    content |= _of_words(corpus, (prevalence @ components)[kept], kept, inverse)
+    if by is not None:
+        content["by"] = _groups(corpus, shares, chosen, *by)
+    content["key"] = sha256(as_json(content).encode("utf-8", "replace")).hexdigest()[:16]
+    return content
+
+
+def as_json(content: Any) -> str:
+    r"""Return JSON that can stand in a script element: no text in it can end the element.
+
+    >>> as_json({"word": "</script>"})
+    '{"word":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _packed(values: Any, dtype: Any) -> str:
+    """Return numbers as base64, little-endian."""
+    array = np.ascontiguousarray(values, dtype=np.dtype(dtype).newbyteorder("<"))
+    return b64encode(array.tobytes()).decode()
+
+
+def _whole(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return counts as whole numbers that fit into 32 bits."""
+    found: NDArray[Any] = np.minimum(np.rint(counts), 2**32 - 1)
+    return found
+
+
+def _entries(components: Array) -> dict[str, str]:
+    """Return probabilities of words in topics: where each topic begins, words, and logarithms as uint16."""
+    least = LEAST
+    if (components >= least).sum() > ENTRIES:
+        least = max(least, float(np.partition(components.ravel(), -ENTRIES)[-ENTRIES]))
+    topic, word = np.nonzero(components >= least)
+    logarithm = np.log(components[topic, word])
+    return {
+        "start": _packed(np.searchsorted(topic, np.arange(len(components) + 1)), np.uint32),
+        "word": _packed(word, np.uint32 if components.shape[1] > 65535 else np.uint16),
+        "p": _packed(np.rint(65535 * (1 - np.maximum(logarithm, LOWEST) / LOWEST)), np.uint16),
+    }
+
+
+def _typical(corpus: CorpusCounts, shares: Array) -> list[Index]:
+    """Return typical documents of each topic; equal texts are there once."""
+    lengths = np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel()
+    found = []
+    for k, row in enumerate(representative(shares, lengths, 4 * TYPICAL)):
+        texts: dict[Any, int] = {}
+        for document in row.tolist():
+            if shares[document, k] >= 0.1 or not texts:
+                texts.setdefault(corpus.texts[document] if corpus.texts else document, document)
+        found.append(np.array(list(texts.values())[:TYPICAL], dtype=np.intp))
+    return found
+
+
+def _searched(n: int, typical: Sequence[Index]) -> tuple[Index, Index]:
+    """Return the documents of the page, and the index of each document among them, or −1."""
+    chosen = np.zeros(n, dtype=bool)
+    chosen[np.concatenate(list(typical))] = True
+    others = np.flatnonzero(~chosen)
+    room = max(0, DOCUMENTS - int(chosen.sum()))
+    if room < len(others):
+        others = others[np.linspace(0, len(others) - 1, room).astype(np.intp)] if room else others[:0]
+    chosen[others] = True
+    found = np.flatnonzero(chosen)
+    inverse = np.full(n, -1, dtype=np.intp)
+    inverse[found] = np.arange(len(found))
+    return found, inverse
+
+
+def _documents(
+    corpus: CorpusCounts,
+    components: Array,
+    prevalence: Array,
+    shares: Array,
+    chosen: Index,
+    typical: Sequence[Index],
+) -> dict[str, Any]:
+    """Return names, lengths, topics and texts of documents."""
+    names = corpus.word_names()
+    topics_of: dict[int, int] = {}
+    for k, documents in enumerate(typical):
+        for document in documents.tolist():
+            if shares[document, k] >= shares[document, topics_of.get(document, k)]:
+                topics_of[document] = k
+    weights: list[dict[str, float]] = []
+    for k, row in enumerate(relevance_of(components, prevalence @ components)):
+        likeliest = np.argsort(-row, kind="stable")[:200].tolist()
+        weights.append({part: float(components[k, v]) for v in likeliest for part in names[v].split()})
+    beginnings = corpus.texts or ()
+    short = _room(beginnings, TEXT, TEXTS, len(chosen) - len(topics_of))
+    long = _room(beginnings, PASSAGE, PASSAGES, len(topics_of))
+    texts = []
+    for document in chosen.tolist() if beginnings else []:
+        of = topics_of.get(document)
+        words, length = ({}, short) if of is None else (weights[of], long)
+        texts.append(passage(beginnings[document], words, length))
+    room = _room(corpus.names, NAME, NAMES, len(chosen))
+    most = min(SHOWN_TOPICS, shares.shape[1])
+    top = np.argsort(-shares[chosen], axis=1, kind="stable")[:, :most]
+    return {
+        "names": [_shortened(corpus.names[document], room) for document in chosen.tolist()],
+        "lengths": _packed(_whole(np.asarray(corpus.counts.sum(axis=1)).ravel()[chosen]), np.uint32),
+        "topics": _packed(top, np.uint16),
+        "shares": _packed(np.rint(65535 * np.take_along_axis(shares[chosen], top, axis=1)), np.uint16),
+        "each": most,
+        "texts": texts,
+    }
+
+
+def _room(texts: Sequence[str], length: int, size: int, count: int) -> int:
+    """Return how many characters of each of ``count`` texts can be shown in ``size`` bytes."""
+    some = [text[:length] for text in texts[:: max(1, len(texts) // 1000)]]
+    characters, used = sum(map(len, some)), sum(len(text.encode("utf-8", "replace")) for text in some)
+    if not count or not used or used / len(some) * count <= size:
+        return length
+    return min(length, int(size / count * characters / used))
+
+
+def _shortened(name: str, length: int) -> str:
+    return name if len(name) <= length else name[: max(1, length - 1)] + "…"
+
+
+def _of_words(corpus: CorpusCounts, marginal: Array, kept: Index, inverse: Index) -> dict[str, str]:
+    """Return probabilities, counts and documents of words: those in which a word is most frequent."""
+    counts = corpus.counts[:, kept].tocsc()
+    found = np.full((len(kept), WITH_WORD), 0xFFFFFFFF, dtype=np.uint32)
+    length = np.sqrt(np.maximum(np.asarray(corpus.counts.sum(axis=1), dtype=np.float64).ravel(), 1.0))
+    for v in range(len(kept)):
+        part = slice(counts.indptr[v], counts.indptr[v + 1])
+        rows: NDArray[Any] = counts.indices[part]
+        there = inverse[rows] >= 0
+        rows, value = rows[there], counts.data[part][there] / length[rows[there]]
+        if len(rows) > 10 * WITH_WORD:
+            first = np.argpartition(-value, WITH_WORD)[: 2 * WITH_WORD]
+            rows, value = rows[first], value[first]
+        best = inverse[rows[np.argsort(-value, kind="stable")[:WITH_WORD]]]
+        found[v, : len(best)] = best
+    return {
+        "marginal": _packed(np.maximum(marginal, 1e-30), np.float32),
+        "counts": _packed(_whole(np.asarray(counts.sum(axis=0)).ravel()), np.uint32),
+        "found": _packed(found, np.uint32),
+    }
+
+
+def _groups(
+    corpus: CorpusCounts, shares: Array, chosen: Index, column: str, groups: DocumentGroups
+) -> dict[str, Any]:
+    """Return the topics' shares by group, and the groups of documents."""
+    sums, documents = tokens_by_group(groups, corpus, shares)
+    return {
+        "column": column,
+        "kind": groups.kind,
+        "unit": groups.unit,
+        "labels": groups.labels,
+        "documents": documents.tolist(),
+        "tokens": _packed(sums, np.float32),
+        "group": _packed(groups.group[chosen] & 0xFFFF, np.uint16),
+    }
+
+
+def passage(text: str, weights: Mapping[str, float], length: int = 240) -> str:
+    """Return the part of a text that has most of a topic's words, with ellipses if it was cut.
+
+    Parameters
+    ----------
+    text : str
+        One line.
+    weights : mapping of str to float
+        Weights of words in lower case; others have none.
+    length : int
+        Maximum number of characters.
+
+    Examples
+    --------
+    >>> text = "We went there by train. " * 9 + "The fish in the pond eat other fish."
+    >>> passage(text, {"fish": 1.0, "pond": 1.0}, 40)
+    '… The fish in the pond eat other fish.'
+    >>> passage("Short.", {}, 40)
+    'Short.'
+    >>> passage("unbreakable" * 9, {"unbreakable" * 9: 1.0}, 12)
+    'unbreaka …'
+    """
+    if len(text) <= length:
+        return text
+    room, start = max(length, 8) - 4, 0
+    hits = [(word.start(), word.end(), word.group().lower()) for word in WORD.finditer(text)]
+    hits = [hit for hit in hits if weights.get(hit[2], 0.0) > 0.0]
+
+    def inside(first: int) -> list[tuple[int, int, str]]:
+        begin = hits[first][0]
+        return [hit for hit in hits[first : first + room] if hit[1] - begin <= room]
+
+    def value(first: int) -> float:
+        words = [word for _, _, word in inside(first)]  # a word that is repeated says little more
+        return sum(0.9 * weights[word] for word in dict.fromkeys(words)) + sum(
+            0.1 * weights[word] for word in words
+        )
+
+    best = inside(max(range(len(hits)), key=value)) if hits else []
+    if best:
+        start, spare = best[0][0], room - (best[-1][1] - best[0][0])
+        # From the beginning of a sentence, if one is near.
+        sentence = max(text.rfind(mark, max(0, start - spare - 2), start) for mark in (". ", "? ", "! "))
+        start = 0 if start <= spare else sentence + 2 if sentence >= 0 else start
+    part = text[start : start + room]
+    if start + room < len(text):
+        part = (part.rpartition(" ")[0] or part).rstrip(" .,;:…") + " …"
+    return ("… " if start else "") + part
