@@ -67,8 +67,9 @@ def test_phrases_that_the_glossary_replaces_are_gone(place):
 
 RECOGNISED = """The fit came to rest. The run goes on from there. Rows count as if absent.
 None where there is no prior. a vocabulary, one word a line. It takes 4 ms an iteration.
-It reads 3 MB a second. Where there is no prior, it fails. a covariance that is none. FILE, which all but --update needs.
-Components are set\n    anew. What cannot do with it is refused. They hold the result against the paper's."""
+It reads 3 MB a second. Where there is no prior, it fails. a covariance that is none.
+FILE, which all but --update needs. Components are set\n    anew. What cannot do with it is refused.
+They hold the result against the paper's."""
 LET_PASS = """Per sample and iteration. It takes a second iteration. x, where x is a row. a sample of rows.
 compares rows with a sample."""
 
