@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from swiftem import models as models
     from swiftem import schedules as schedules
     from swiftem import testing as testing
+    from swiftem._load import load as load
     from swiftem._run import objective as objective
     from swiftem._run import posterior as posterior
     from swiftem._run import run as run
@@ -47,6 +48,7 @@ PLACES = {
     "core.algorithm": "Iterate Result State",
     "core.schedules": "RandomTermination",
     "estimators": "GaussianMixture Mixture PLSA RegressionMixture select_topics",
+    "_load": "load",
     "_select": "select",
     "fit.checkpoint": "checkpoint",
     "fit.config": "config_context get_config set_config",

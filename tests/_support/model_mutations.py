@@ -16,7 +16,7 @@ import numpy as np
 
 import swiftem
 from swiftem.core.state_file import DIGEST_SIZE, read_tree, write_tree
-from swiftem.fit.persistence import FORMAT
+from swiftem.fit.model_file import FORMAT
 
 ROWS = np.random.default_rng(0).normal(size=(120, 2)) + np.repeat([[0.0], [4.0]], 60, axis=0)
 COUNTS = np.random.default_rng(0).poisson(0.6, size=(40, 12)).astype(float)

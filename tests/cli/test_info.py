@@ -8,7 +8,7 @@ from model_mutations import pack
 
 import swiftem
 from swiftem import GaussianMixture
-from swiftem.fit.persistence import save_arrays
+from swiftem.fit.model_file import save_arrays
 
 
 def test_a_mixture(flowers, tmp_path, call):
@@ -93,7 +93,7 @@ def test_what_is_no_model(tmp_path, model, call):
     for path, words in (
         (tmp_path / "missing.model", "must be a model file, but does not exist."),
         (tmp_path, "must be a model file, got a folder."),
-        (text, f"{NO_MODEL} (its first line is not 'swiftem model, format 2')."),
+        (text, f"{NO_MODEL} (its first line is not 'swiftem model, format 3')."),
         (cut, f"{NO_MODEL} (it ends too early)."),
     ):
         code, stdout, stderr = call("info", path)

@@ -14,7 +14,8 @@ def test_round_trip(tmp_path, kind):
     prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=1.0)
     mixture = swiftem.GaussianMixture(2, covariance_type=kind, prior=prior, random_state=3).fit(X)
     mixture.save(tmp_path / "model")
-    found = swiftem.GaussianMixture.load(tmp_path / "model")
+    found = swiftem.load(tmp_path / "model")
+    assert type(found) is swiftem.GaussianMixture
     np.testing.assert_array_equal(found.predict_proba(X), mixture.predict_proba(X))
     assert found.get_params() == mixture.get_params()
     assert (found.n_iter_, found.converged_, found.lower_bound_) == (

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import swiftem
 from swiftem.cli.app import app
-from swiftem.fit.persistence import save_arrays
+from swiftem.fit.model_file import save_arrays
 
 NEITHER = np.nan, np.inf, -np.inf, 1e308
 
@@ -42,6 +42,10 @@ def entry(name, value):
 
 def parameter(name, value):
     return header(lambda found: found["parameters"].update({name: value}))
+
+
+def dataclass(name, **fields):
+    return {"type": name, "fields": fields}
 
 
 def online(name, value):
@@ -95,14 +99,16 @@ MIXTURES = {
     "another kind of covariance": parameter("covariance_type", "diag"),
     "no kind of covariance": parameter("covariance_type", "round"),
     "a parameter that there is not": parameter("colour", 1),
-    "a parameter that is a list": parameter("init_params", [0, 1]),
+    "a parameter of another form": parameter("init_params", {"set": [0, 1]}),
     "a negative tolerance": parameter("tol", -1.0),
     "no tolerance": parameter("tol", float("nan")),
     "a number of too many digits": parameter("max_iter", 10**300),
-    "another prior": entry("prior", [4.0, [1.0, 1.0, 1.0], 0.0, None]),
-    "a prior of texts": entry("prior", ["x"]),
-    "a method that there is not": entry("method", ["Sideways", {}]),
-    "a step beyond one": entry("method", ["OnlineEM", {"step_size": 2.0}]),
+    "another prior": parameter(
+        "prior", dataclass("NormalInverseWishart", degrees_of_freedom=4.0, scale=[1.0] * 3)
+    ),
+    "a prior of texts": parameter("prior", dataclass("NormalInverseWishart", scale="x")),
+    "a method that there is not": parameter("method", dataclass("Sideways")),
+    "a step beyond one": parameter("method", dataclass("OnlineEM", step_size=2.0)),
     "fewer statistics": array("past_s", fewer),
     "more statistics": array("past_s", more),
     "a longer centre": array("past_centre", more),
@@ -151,8 +157,6 @@ TOPICS = {
     "a shorter alpha": array("alpha", lambda found: np.full(2, 0.1)),
     "a longer alpha": array("alpha", lambda found: np.full(4, 0.1)),
     "a negative alpha": array("alpha", lambda found: np.array(-0.1)),
-    "a shorter beta": array("beta", lambda found: np.full(11, 0.1)),
-    "another beta": array("beta", lambda found: np.full((12, 3), 0.1)),
     "an infinite beta": array("beta", lambda found: np.array(np.inf)),
     "fewer counts": array("word_counts", fewer),
     "more counts": array("word_counts", more),
@@ -169,14 +173,19 @@ TOPICS = {
     "no method": parameter("method", "guess"),
     "a negative seed": parameter("random_state", -1),
     "a step beyond one": parameter("step_size", 2.0),
-    "a start that is a list": parameter("init", [[1.0]]),
+    "a start of another form": parameter("init", {"start": 1}),
     **{f"a probability of {value}": array("components_", one(value)) for value in NEITHER},
     **{f"a count of {value}": array("word_counts", one(value)) for value in NEITHER},
+}
+STRENGTHS = {
+    "a shorter beta": array("beta", lambda found: np.full(11, 0.1)),
+    "another beta": array("beta", lambda found: np.full((12, 3), 0.1)),
 }
 CASES = {
     f"{base}: {name}": (base, case)
     for base, cases in (
         ("GaussianMixture-full", MIXTURES), ("GaussianMixture-tied-stream", STREAMS), ("PLSA-fit", TOPICS),
+        ("PLSA-strengths", STRENGTHS),
     )
     for name, case in cases.items()
 }  # fmt: skip
@@ -248,8 +257,8 @@ def test_a_file_of_another_version_is_refused(models, tmp_path):
     zipped = io.BytesIO()  # as model files were
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("header.json", "{}")
-    for content in (zipped.getvalue(), models["PLSA-fit"].replace(b"format 2", b"format 3")):
-        sentence = r"this version of swiftem \(its first line is not 'swiftem model, format 2'\)\.$"
+    for content in (zipped.getvalue(), models["PLSA-fit"].replace(b"format 3", b"format 4")):
+        sentence = r"this version of swiftem \(its first line is not 'swiftem model, format 3'\)\.$"
         with pytest.raises(ValueError, match=sentence):
             load(content, "PLSA-fit", tmp_path / "model")
 

@@ -11,7 +11,7 @@ import pytest
 
 import swiftem
 from swiftem import Mixture
-from swiftem.fit.persistence import save_arrays
+from swiftem.fit.model_file import save_arrays
 from swiftem.mixture.families.binomial import Binomial
 from swiftem.mixture.families.categorical import Categorical
 
@@ -233,14 +233,14 @@ def test_selections_of_families():
             swiftem.select(X, [1], family=family)
 
 
-@pytest.mark.parametrize("broken", [3, [["job"]], [[["job"], ["a"]]], [["job", "ab"]], [["job", [["a"]]]]])
+@pytest.mark.parametrize("broken", [3, [["job"]], {"dict": [["job", "ab"]]}, {"dict": [["job", [["a"]]]]}])
 def test_categories_of_a_damaged_file(broken, tmp_path):
     frame, _ = survey(300)
     mixture = Mixture(2, family="categorical", random_state=0).fit(frame[["job"]])
     header, arrays = mixture._to_file()
     header["categories_"] = broken
     save_arrays(tmp_path / "a.model", "Mixture", header, arrays)
-    with pytest.raises(ValueError, match="categories_ must be a list of columns and their categories"):
+    with pytest.raises(ValueError, match="categories_ must be a dict of columns and their categories"):
         Mixture.load(tmp_path / "a.model")
 
 

@@ -29,7 +29,7 @@ Show = Callable[[Console, Any, bool], None]
 def info(model: Path, full: bool = False) -> None:
     """Print the kind of model, how it was fitted, the versions that wrote it, and components or topics."""
     with one_sentence():
-        from swiftem.fit.persistence import shown
+        from swiftem.fit.model_file import shown
 
         header = read_header(model)
         kind = shown(header["kind"])
@@ -103,7 +103,7 @@ def _show_topics(console: Console, model: Any, full: bool) -> None:
 
 
 def _writer(header: dict[str, Any]) -> str:
-    from swiftem.fit.persistence import shown
+    from swiftem.fit.model_file import shown
 
     return f"swiftem {shown(header.get('swiftem'))}, NumPy {shown(header.get('numpy'))}"
 

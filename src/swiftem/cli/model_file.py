@@ -37,7 +37,7 @@ MIXTURES = ("GaussianMixture", "Mixture", "RegressionMixture")
 
 def read_header(path: Path) -> dict[str, Any]:
     """Return the description in a model file: format, kind, header, and the versions that wrote it."""
-    from swiftem.fit.persistence import read_header
+    from swiftem.fit.model_file import read_header
 
     _check_file(path, "swiftem fit makes a model of it")
     return read_header(path)

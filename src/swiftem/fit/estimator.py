@@ -7,32 +7,59 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from swiftem.fit.checkpoint import kept_apart
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.history import History
+from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
-from swiftem.fit.persistence import load_arrays, save_arrays
 
 __all__ = ["Estimator"]
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
-    """Parameters that are checked, ``save`` and ``load``, and clones with checkpoints of their own."""
+    """Parameters that are checked, ``save`` and ``load``, and clones with checkpoints of their own.
+
+    A subclass declares what its parameters may be and which results its files have, returns its fitted
+    arrays, and reads them after checks.
+    """
 
     _allowed: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
     """What the parameters may be."""
+    _results: ClassVar[Mapping[str, type]] = {
+        "converged_": bool,
+        "n_iter_": int,
+        "lower_bound_": float,
+        "stationarity_": float,
+        "log_likelihood_": float,
+        "method_": str,
+        "n_features_in_": int,
+    }
+    """Fitted attributes that are numbers or texts, and their types."""
     _layout: tuple[int, ...]
 
     @abstractmethod
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the fitted model as header and arrays."""
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted parameters by their names in attributes and files."""
+
+    @abstractmethod
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        """Set the fitted parameters for ``d`` columns from a file, after checks."""
+
+    def _state_to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what else a file has: header and arrays."""
+        return {}, {}
+
+    def _read_state(self, content: ModelContent, d: int) -> None:
+        """Set what :meth:`_state_to_file` returned, after checks."""
 
     @classmethod
-    @abstractmethod
-    def _from_file(cls, content: ModelContent) -> Self:
-        """Return the model of a file, after checks."""
+    def _file_types(cls) -> Mapping[str, type[Any]]:
+        """Return the dataclasses among parameters, by their names in files."""
+        return PARTS
 
     def _validate_params(self) -> None:
         """Raise ValueError for a parameter that cannot have its value."""
@@ -69,7 +96,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         path : str or Path
             The file; nothing in it is executed.
         """
-        content = ModelContent(*load_arrays(path, cls.__name__))
+        content = ModelContent(*load_arrays(path, cls.__name__), cls._file_types())
         try:
             made = cls._from_file(content)
             if "layout" in content.header:
@@ -80,3 +107,42 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         except Exception as error:  # any failure here is the file's fault
             what = " ".join(str(error).split()).rstrip(".")
             raise ValueError(f"{path} is not a valid {cls.__name__}: {what[:300]}.") from None
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_is_fitted(self)
+        state, arrays = self._state_to_file()
+        parameters: dict[str, Any] = {}
+        types = self._file_types()
+        for name, value in self.get_params(deep=False).items():
+            try:
+                parameters[name] = to_header(value, types, arrays, f"parameter_{name}")
+            except TypeError:  # a default replaces it
+                continue
+        parameters.pop("device", None)  # it belongs to the machine
+        header = {"parameters": parameters} | {
+            name: plain(getattr(self, name, None)) for name in self._results
+        }
+        if hasattr(self, "feature_names_in_"):
+            header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        history: History = getattr(self, "history_", History())
+        header |= {"history": [list(moment) for moment in history], "moves": history.moves}
+        arrays |= self._fitted_arrays()
+        arrays["lower_bounds_"] = np.asarray(getattr(self, "lower_bounds_", []), dtype=np.float64)
+        return header | state, arrays
+
+    @classmethod
+    def _from_file(cls, content: ModelContent) -> Self:
+        made = cls(**content.parameters())
+        made._validate_params()
+        d = content.integer("n_features_in_", 1)
+        # First the arrays, whose size is bounded by the file's: the header may claim any size.
+        made._read_fitted(content, d)
+        for name, kind in cls._results.items():
+            setattr(made, name, content.result(name, kind))
+        names = content.names(d)
+        if names is not None:
+            made.feature_names_in_ = names
+        made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
+        made.history_ = content.history()
+        made._read_state(content, d)
+        return made

@@ -73,7 +73,8 @@ def integer(least: int) -> Allowed:
     """Return what allows integers from ``least`` on."""
 
     def has(value: Any) -> bool:
-        return isinstance(value, Integral) and value >= least  # type: ignore[operator]
+        is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+        return is_integer and value >= least
 
     return Allowed(f"an integer of at least {least}", has)
 

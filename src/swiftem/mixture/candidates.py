@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem.core.checks import check_not_lazy, in_numpy
+from swiftem.core.checks import check_not_lazy
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
-from swiftem.fit.validated import allows_missing, read_weights, validated
 from swiftem.mixture.families import Blocks, Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
@@ -166,17 +165,14 @@ def _read(
 ) -> tuple[ArraySource, dict[str, Any]]:
     """Return the rows of positive weight, validated as for a fit, and attributes about their columns."""
     check_not_lazy("X", X)
-    X = in_numpy(X)
-    if isinstance(reader, Mixture):
-        X = reader._encoded(X, sample_weight, reset=True)
-    rows = validated(reader, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    weight = read_weights(sample_weight, rows)
+    encoded = reader._encoded(X, sample_weight, reset=True)
+    rows, weight = reader._array(encoded, sample_weight, reset=True, least=2)
     if weight is not None:
         rows, weight = rows[weight > 0], weight[weight > 0]
         weight = None if (weight == 1.0).all() else weight
     known = vars(reader)
     columns = {name: known[name] for name in ("feature_names_in_", "_texts") if name in known}
-    return ArraySource(rows, weight, allow_missing=allows_missing(reader)), columns
+    return ArraySource(rows, weight, allow_missing=reader.missing == "ignore"), columns
 
 
 def _numbered(family: Given, names: Any) -> Given:

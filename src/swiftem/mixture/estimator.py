@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import (
     ARRAY,
     AT_LEAST_ONE,
@@ -53,7 +53,7 @@ from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.fit.validated import blocks_of, chunk_by_chunk, is_stored, read_weights, validated
 from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import EM, Accelerated, Method, OnlineEM
-from swiftem.mixture.file import mixture_from_file, mixture_to_file
+from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
 from swiftem.mixture.fit import Fit, Fitting
 from swiftem.mixture.online import OnlineMixture, Past
 from swiftem.mixture.plan import METHOD_NAMES, kernels_for, make_plan
@@ -153,14 +153,6 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     @abstractmethod
     def _middle(self) -> Array:
         """Return an approximate centre of the data, which saves the pass that would compute it."""
-
-    @abstractmethod
-    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the fitted parameters by their names in attributes and files."""
-
-    @abstractmethod
-    def _read_fitted(self, content: ModelContent, d: int) -> None:
-        """Set the fitted parameters from a file, after checks."""
 
     def _encoded(self, X: Any, sample_weight: ArrayLike | None = None, *, reset: bool) -> Any:
         """Return rows with numbers in place of categories; ``reset`` finds the categories of a fit."""
@@ -816,10 +808,17 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         totals = self._fitted().totals(source, entropy=entropy)
         return criteria(totals.log_likelihood, totals.weight, self._n_parameters(), totals.entropy)
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return mixture_to_file(self)
-
     @classmethod
-    def _from_file(cls, content: ModelContent) -> Self:
-        made: Self = mixture_from_file(cls, content)
-        return made
+    def _file_types(cls) -> Mapping[str, type[Any]]:
+        return file_types()
+
+    def _state_to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return state_to_file(self.__dict__.get("_past"), self.__dict__.get("_online"))
+
+    def _read_state(self, content: ModelContent, d: int) -> None:
+        model = self._fitted_model()
+        past, online = read_past(content, model, d), read_online(content, model, d)
+        if past is not None:
+            self._past = past
+        if online is not None:
+            self._online = online

@@ -1,89 +1,62 @@
-"""The content of the file of a fitted mixture."""
+"""Parameters and the state of ``partial_fit`` in the file of a mixture."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import in_numpy
-from swiftem.fit.history import History
-from swiftem.fit.model_content import (
-    ModelContent,
-    check_parameters,
-    method_from_header,
-    method_to_header,
-)
-from swiftem.fit.persistence import plain
-from swiftem.methods import Method
-from swiftem.mixture.content import ONLINE, SAMPLE, read_online, read_past
-from swiftem.mixture.families import Blocks, Given, find_family, read_family
-from swiftem.mixture.online import OnlineMixture, Past
+from swiftem.core.checks import check_simplex
+from swiftem.core.types import Array
+from swiftem.fit.model_file import LARGEST, PARTS, ModelContent
+from swiftem.mixture.covariance import COVARIANCES, Covariance
+from swiftem.mixture.families import Family
+from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.online import POWER, OnlineMixture, Past, Reservoir
 from swiftem.mixture.prior import NormalInverseWishart
 
 __all__ = [
-    "family_from_header",
-    "family_header",
+    "FITTED",
+    "file_types",
     "flat",
-    "mixture_from_file",
-    "mixture_to_file",
-    "read_state",
+    "read_gaussians",
+    "read_online",
+    "read_params",
+    "read_past",
     "state_to_file",
 ]
 
-LEFT_OUT = ("device",)
-"""Parameters that belong to the fit, not to the model."""
-PLAIN = (int, float, str, bool, type(None))
-NUMBERS = {
-    "converged_": bool,
-    "n_iter_": int,
-    "lower_bound_": float,
-    "stationarity_": float,
-    "log_likelihood_": float,
-    "method_": str,
-    "n_features_in_": int,
-}
-"""Fitted attributes in the header, and their types."""
-ARRAYS = ("weights_init", "means_init", "precisions_init", "init_params")
-"""Parameters that may be arrays."""
+ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches", "power"), ("rows", "weight", "rank")
+"""Entries of the state of ``partial_fit``."""
+FITTED = ("weights_", "means_", "covariances_", "precisions_cholesky_")
+"""Attributes of Gaussian mixtures that are the parameters, in the order of θ."""
+SYMMETRIC, APART = 1e-6, 1e-2
+"""Tolerances beyond rounding: asymmetry of a covariance, and its distance from its precision's inverse."""
 
 
-def mixture_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the content of a fitted mixture's file: header and arrays."""
-    check_is_fitted(estimator)
-    header, arrays = _parameters(estimator.get_params(deep=False))
-    for name in NUMBERS:
-        header[name] = plain(getattr(estimator, name, None))
-    if hasattr(estimator, "feature_names_in_"):
-        header["feature_names_in_"] = [str(name) for name in estimator.feature_names_in_]
-    history = getattr(estimator, "history_", History())
-    header["history"], header["moves"] = [list(moment) for moment in history], history.moves
-    if hasattr(estimator, "family_"):
-        header["family_"] = family_header(estimator.family_)
-    if "_texts" in estimator.__dict__:  # codes are in the family
-        header["categories_"] = [
-            [name, [part if isinstance(part, PLAIN) else str(part) for part in parts]]
-            for name, parts in estimator.__dict__["_texts"].items()
-        ]
-    arrays |= estimator._fitted_arrays()
-    arrays["lower_bounds_"] = np.asarray(getattr(estimator, "lower_bounds_", []), dtype=np.float64)
-    of_state = state_to_file(estimator)
-    return header | of_state[0], arrays | of_state[1]
+def file_types() -> dict[str, type[Any]]:
+    """Return the dataclasses among the parameters of mixtures, by their names in files."""
+    found: dict[str, type[Any]] = {**PARTS, "NormalInverseWishart": NormalInverseWishart}
+    left = Family.__subclasses__()
+    while left:
+        kind = left.pop()
+        found[kind.__name__] = kind
+        left += kind.__subclasses__()
+    return found
 
 
-def state_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the state of ``partial_fit``, or what it needs after a fit: header and arrays."""
+def state_to_file(
+    past: Past | None, online: OnlineMixture | None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the state of ``partial_fit``, and what it needs after a fit: header and arrays."""
     header: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}
-    past: Past | None = estimator.__dict__.get("_past")
     if past is not None and past.s is not None:
         header["past_weight"] = past.weight
         arrays |= {"past_s": past.s, "past_centre": past.centre}
-    online: OnlineMixture | None = estimator.__dict__.get("_online")
     if online is not None:
         header["online"] = {name: getattr(online, name) for name in ONLINE} | {
             "size": online.sample.size,
@@ -93,105 +66,6 @@ def state_to_file(estimator: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any
         arrays |= {"online_s": online.s, "online_centre": online.centre}
         arrays |= {f"online_{name}": getattr(online.sample, name) for name in SAMPLE}
     return header, arrays
-
-
-def mixture_from_file(cls: type[Any], content: ModelContent) -> Any:
-    """Return the mixture of a file, or raise an error that says what is wrong with the file."""
-    made = cls(**_parameters_of(content))
-    made._validate_params()
-    check_parameters(made)
-    d = content.integer("n_features_in_", 1)
-    # First the arrays, whose size is bounded by the file's: the header may claim any size.
-    made._read_fitted(content, d)
-    model = made._fitted_model()
-    for name, kind in NUMBERS.items():
-        setattr(made, name, content.result(name, kind))
-    names = content.names(d)
-    if names is not None:
-        made.feature_names_in_ = names
-    if "categories_" in content.header:
-        made._texts = _categories(content.header["categories_"])
-    made.lower_bounds_ = content.array("lower_bounds_", (None,), finite=False).tolist()
-    made.history_ = content.history()
-    read_state(made, content, model, d)
-    return made
-
-
-def read_state(made: Any, content: ModelContent, model: Any, d: int) -> None:
-    """Set the state of ``partial_fit`` from a file, if it has one."""
-    if "past_weight" in content.header:
-        made._past = read_past(content, model, d)
-    if "online" in content.header:
-        made._online = read_online(content, model, d)
-
-
-def _categories(header: Any) -> dict[Any, tuple[Any, ...]]:
-    """Return the categories of columns from a file."""
-    columns: Any = header if isinstance(header, list) else [None]
-    for column in columns:
-        is_pair = isinstance(column, list) and len(column) == 2 and isinstance(column[0], str | int)
-        parts = column[1] if is_pair else None
-        if not isinstance(parts, list) or not all(isinstance(part, PLAIN) for part in parts):
-            raise ValueError("categories_ must be a list of columns and their categories")
-    return {name: tuple(parts) for name, parts in columns}
-
-
-def _parameters_of(content: ModelContent) -> dict[str, Any]:
-    """Return the estimator's parameters from a file."""
-    parameters = content.parameters(left_out=LEFT_OUT)
-    if "method" in content.header:
-        parameters["method"] = method_from_header(content.header["method"])
-    if "family" in content.header:
-        parameters["family"] = family_from_header(content.header["family"])
-    if "prior" in content.header:
-        parameters["prior"] = NormalInverseWishart(*content.header["prior"])
-    start = [name for name in content.arrays if name.startswith("parameter_params_init.")]
-    if start:
-        parameters["params_init"] = {}
-    for name in start:
-        inside, *path = parameters["params_init"], *name.split(".")[1:]
-        for part in path[:-1]:
-            inside = inside.setdefault(part, {})
-            if not isinstance(inside, dict):
-                raise ValueError("params_init must be arrays by name, or by family and name")
-        inside[path[-1]] = content.numbers(name)
-    for name in ARRAYS:
-        found = content.numbers(f"parameter_{name}")
-        if found is not None:
-            parameters[name] = found
-    return parameters
-
-
-def family_header(family: Given) -> Any:
-    """Return a family as JSON can hold it: its name and fields, or the blocks that it is made of."""
-    if isinstance(family, str):
-        return family
-    if isinstance(family, Mapping):
-        blocks = read_family(family)
-        assert isinstance(blocks, Blocks)
-        pairs = zip(family, blocks.columns, strict=True)
-        return {"dict": [[family_header(key), list(columns)] for key, columns in pairs]}
-    if isinstance(family, Blocks):
-        pairs = zip(family.families, family.columns, strict=True)
-        return {"blocks": [[family_header(part), list(columns)] for part, columns in pairs]}
-    return [family.name, {part.name: getattr(family, part.name) for part in fields(family)}]  # type: ignore[arg-type]
-
-
-def family_from_header(header: Any) -> Any:
-    """Return what a file holds for a family: its name, itself, a dict of blocks, or blocks."""
-    if isinstance(header, str):
-        return header
-    if isinstance(header, dict):
-        ((kind, pairs),) = header.items()
-        found = {family_from_header(part): columns for part, columns in pairs}
-        return found if kind == "dict" else read_family(found)
-    name, values = header
-    return find_family(name)(**{key: _tuples(value) for key, value in values.items()})
-
-
-def _tuples(value: Any) -> Any:
-    """Return lists as tuples, which JSON has not."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -206,25 +80,128 @@ def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]
     return found
 
 
-def _parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return parameters as header and arrays; functions and generators are omitted."""
-    header: dict[str, Any] = {"parameters": {}}
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, value in parameters.items():
-        if name in LEFT_OUT:
-            continue
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, PLAIN):
-            header["parameters"][name] = value
-        elif name == "family":
-            header["family"] = family_header(value)
-        elif name == "params_init":
-            arrays |= flat(value, "parameter_params_init.")
-        elif isinstance(value, NormalInverseWishart):
-            header["prior"] = [getattr(value, field.name) for field in fields(value)]
-        elif isinstance(value, Method):
-            header["method"] = method_to_header(value) or "auto"
-        elif name in ARRAYS and not callable(value):
-            arrays[f"parameter_{name}"] = np.asarray(in_numpy(value))
-    return header, arrays
+def read_params(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays of :func:`flat` in dicts, of these shapes."""
+    return {
+        name: read_params(content, shape, f"{prefix}{name}.")
+        if isinstance(shape, dict)
+        else content.array(f"{prefix}{name}", shape, single=True)
+        for name, shape in shapes.items()
+    }
+
+
+def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -> tuple[NDArray[Any], ...]:
+    """Return weights, means, covariances and ``precisions_cholesky`` (:data:`FITTED`)."""
+    n_components, kind = model.n_components, COVARIANCES[model.covariance]
+    shapes = (n_components,), (n_components, d), *[kind.shape(n_components, d)] * 2
+    found = tuple(content.array(name, shape, single=True) for name, shape in zip(FITTED, shapes, strict=True))
+    check_simplex("weights_", found[0])
+    with np.errstate(all="ignore"):  # comparisons with invalid numbers are false
+        means, covariances, factors = (part.astype(np.float64) for part in found[1:])
+        _check_covariances(kind, means, covariances, factors, found[2].dtype)
+    return found
+
+
+def _check_covariances(
+    kind: Covariance, means: Array, covariances: Array, factors: Array, dtype: Any
+) -> None:
+    """Raise ValueError if covariances are invalid or ``precisions_cholesky`` does not match them."""
+    d = means.shape[1]
+    if kind.name in ("full", "tied"):
+        eps = float(np.finfo(dtype).eps)
+        _check_matrices(covariances.reshape(-1, d, d), factors.reshape(-1, d, d), eps)
+    elif not (covariances > 0).all() or not (factors > 0).all():
+        raise ValueError("covariances_ and precisions_cholesky_ must be positive")
+    else:
+        rounding = np.spacing(covariances.astype(dtype)) / covariances
+        if not (np.abs(covariances * factors**2 - 1.0) <= APART + rounding).all():
+            raise ValueError("precisions_cholesky_ must belong to covariances_")
+    stacked = kind.stacked(factors)
+    whitened = means[:, None, :] @ stacked if stacked.ndim == 3 else means * stacked
+    if not (np.abs(whitened) <= LARGEST).all():
+        raise ValueError(f"means_ must be at most {LARGEST:g} standard deviations from zero")
+
+
+def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
+    """Raise ValueError if covariances (M, d, d) are not positive definite, or factors do not match them.
+
+    Rounding to ``eps`` is allowed for in nearly singular matrices.
+    """
+    d = covariances.shape[-1]
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    if not (variances > 0).all():
+        raise ValueError("covariances_ must have positive variances")
+    size = np.sqrt(variances)
+    scaled = covariances / size[:, :, None] / size[:, None, :]
+    if not (np.abs(scaled - np.swapaxes(scaled, 1, 2)) <= SYMMETRIC).all():
+        raise ValueError("covariances_ must be symmetric")
+    rounding = 100.0 * d * eps
+    try:
+        np.linalg.cholesky(scaled + rounding * np.eye(d))
+    except np.linalg.LinAlgError:
+        raise ValueError("covariances_ must be positive definite") from None
+    if not (np.diagonal(factors, axis1=1, axis2=2) > 0).all() or np.tril(factors, -1).any():
+        raise ValueError("precisions_cholesky_ must be upper triangular, with a positive diagonal")
+    scaled_factors = factors * size[:, :, None]
+    whitened = np.swapaxes(scaled_factors, 1, 2) @ scaled @ scaled_factors
+    # Eigenvalues of ``scaled`` are at most d; those of its inverse are at most the sum of squares.
+    allowed = APART + rounding * d * (scaled_factors**2).sum(axis=(1, 2))
+    if not (np.abs(whitened - np.eye(d)).max(axis=(1, 2)) <= allowed).all():
+        raise ValueError("precisions_cholesky_ must belong to covariances_")
+
+
+def read_past(content: ModelContent, model: Any, d: int) -> Past | None:
+    """Return what ``partial_fit`` needs after a fit, if the file has it."""
+    if "past_weight" not in content.header:
+        return None
+    model = _for_rows(content, "past_s", model, d)
+    s, centre = content.array("past_s", (model.size(d),)), content.array("past_centre", (model.width(d),))
+    return Past(s, centre, content.real("past_weight", 1.0 / LARGEST))
+
+
+def _for_rows(content: ModelContent, name: str, model: Any, d: int) -> Any:
+    """Return the model for the rows whose statistics a file has: with missing cells they have more."""
+    wide = model.with_holes() if model.missing == "ignore" else model
+    return wide if len(content.array(name, (None,))) == wide.size(d) else model
+
+
+def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture | None:
+    """Return the state of ``partial_fit``, if the file has it."""
+    if "online" not in content.header:
+        return None
+    kept = content.within("online")
+    model = _for_rows(content, "online_s", model, d)
+    seen = kept.real("seen", 0.0)
+    s = content.array("online_s", (None,))
+    # There are no statistics before the first batch.
+    if len(s) != model.size(d) and (seen > 0.0 or len(s)):
+        raise ValueError(f"online_s must have length {model.size(d)}, got {len(s)}")
+    rows = content.array("online_rows", (None, d), finite=not model.has_holes)
+    if np.isinf(rows).any():
+        raise ValueError("online_rows must be finite, or missing")
+    weight, rank = (content.array(f"online_{name}", (len(rows),), finite=False) for name in SAMPLE[1:])
+    threshold = kept.real("threshold", 0.0, finite=False)
+    sample = Reservoir(kept.integer("size", max(1, len(rows))), rows, weight, rank, threshold)
+    with np.errstate(all="ignore"):
+        stands_for = sample.weights()
+    if not ((weight > 0) & (stands_for > 0) & (stands_for <= LARGEST) & (rank >= 0)).all():
+        raise ValueError("online_weight and online_rank must be those of a sample, positive and finite")
+    if not (seen <= LARGEST and threshold > 0.0):
+        raise ValueError("seen and threshold must be those of a sample")
+    rng = np.random.default_rng()
+    try:
+        rng.bit_generator.state = kept.header["rng"]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ValueError("rng must be the state of a generator") from None
+    return OnlineMixture(
+        model,
+        content.array("online_centre", (model.width(d),)),
+        s,
+        seen,
+        sample,
+        rng,
+        refit_at=kept.real("refit_at", 0.0),
+        bound=kept.real("bound", -inf, finite=False),
+        n_batches=kept.integer("n_batches"),
+        power=kept.real("power", 0.0) if "power" in kept.header else POWER,
+    )

@@ -22,13 +22,13 @@ from swiftem.core.checks import as_floats, check_int, check_real, shown
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.as_source import kernels_of
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.methods import Method
-from swiftem.mixture.content import FITTED, read_gaussians
 from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
 from swiftem.mixture.device import sample_on_device
 from swiftem.mixture.estimator import MixtureEstimator
+from swiftem.mixture.file import FITTED, read_gaussians
 from swiftem.mixture.gaussian_parameters import (
     block_of,
     conditional,

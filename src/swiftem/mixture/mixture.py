@@ -17,7 +17,7 @@ from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import kernels_of
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.model_file import PLAIN, ModelContent, to_header
 from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of, number
 from swiftem.fit.validated import refuse_table
 from swiftem.fit.watch import VerboseLines
@@ -25,7 +25,7 @@ from swiftem.methods import Method
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
-from swiftem.mixture.file import family_from_header, flat
+from swiftem.mixture.file import file_types, flat, read_params
 from swiftem.mixture.model import MixtureModel, MixtureTheta
 from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.tables.auto import AUTO, auto_family, said_of
@@ -492,20 +492,41 @@ n_features_in_, feature_names_in_
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights_": self.weights_} | flat(self.params_, "params_")
 
+    def _state_to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = super()._state_to_file()
+        header["family_"] = to_header(self.family_, file_types())
+        if "_texts" in self.__dict__:  # codes are in the family
+            plain = {
+                name: tuple(part if isinstance(part, PLAIN) else str(part) for part in parts)
+                for name, parts in self._texts.items()
+            }
+            header["categories_"] = to_header(plain)
+        return header, arrays
+
     def _read_fitted(self, content: ModelContent, d: int) -> None:
-        kept = content.header.get("family_")
-        # Files of families that have nothing to learn may be older than what is learnt.
-        family = read_family(self._given_family()) if kept is None else family_from_header(kept)
-        if isinstance(family, Blocks):
-            family.check_columns(d)
-        self.family_ = family
+        self.family_ = content.value(content.header["family_"])
+        if isinstance(self.family_, Blocks):
+            self.family_.check_columns(d)
+        if "categories_" in content.header:
+            self._texts = _read_categories(content.value(content.header["categories_"]))
         model = self._fitted_model()
         weights = content.array("weights_", (self.n_components,), single=True)
-        params = _from_file(content, model.kind.shapes(self.n_components, d), "params_")
+        params = read_params(content, model.kind.shapes(self.n_components, d), "params_")
         check_simplex("weights_", weights)
         model.kind.check_params(_converted(params, np.float64))
         self.weights_, self.params_ = weights, params
         self._given_start(model, d)
+
+
+def _read_categories(found: Any) -> Categories:
+    if not isinstance(found, dict) or not all(
+        isinstance(name, str | int)
+        and isinstance(parts, tuple)
+        and all(isinstance(one, PLAIN) for one in parts)
+        for name, parts in found.items()
+    ):
+        raise ValueError("categories_ must be a dict of columns and their categories")
+    return found
 
 
 def _with_texts(rows: NDArray[Any], texts: Mapping[int, NDArray[Any]]) -> NDArray[Any]:
@@ -527,13 +548,4 @@ def _converted(params: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     return {
         name: _converted(part, dtype) if isinstance(part, Mapping) else np.asarray(part, dtype=dtype)
         for name, part in params.items()
-    }
-
-
-def _from_file(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {
-        name: _from_file(content, shape, f"{prefix}{name}.")
-        if isinstance(shape, dict)
-        else content.array(f"{prefix}{name}", shape, single=True)
-        for name, shape in shapes.items()
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,14 +16,14 @@ from swiftem.core.types import Array
 from swiftem.fit.checkpoint import Place, kept_apart
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
-from swiftem.fit.model_content import ModelContent
+from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import read_weights
 from swiftem.methods import EM, Method
+from swiftem.mixture.file import file_types
 from swiftem.mixture.plan import METHOD_NAMES
 from swiftem.mixture.scores import NUMBERS, criteria
 from swiftem.mixture.tables.profile import chosen_places, component_table
-from swiftem.regression.file import regressions_from_file, regressions_to_file
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.joint_mixture import JointMixture
 from swiftem.regression.newton_em import Regressions, fit_counts, log_densities, mean_of, normalised
@@ -127,6 +127,7 @@ class RegressionMixture(Estimator):
            [ 3.]]), array([0.7, 0.3]))
     """
 
+    _results: ClassVar[Mapping[str, type]] = Estimator._results | {"response_name_": str}  # type: ignore[operator]
     _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
         **COMMON,
         "family": [one_of(["gaussian", "poisson"])],
@@ -632,10 +633,42 @@ class RegressionMixture(Estimator):
             panels.append(Curves(names[place], grid, self._means(at).T, rows[:, place], values, labels))
         return draw_curves(panels, self.weights_, self.response_name_ or "y", axes)
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return regressions_to_file(self)
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in ("weights_", "intercept_", "coef_", "variances_")}
+
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        self.weights_, self.intercept_, self.variances_ = (
+            content.array(
+                name, (self.n_components,), finite=name != "variances_" or self.family == "gaussian"
+            )
+            for name in ("weights_", "intercept_", "variances_")
+        )
+        self.coef_ = content.array("coef_", (self.n_components, d))
+        check_simplex("weights_", self.weights_)
+        if self.family == "gaussian" and not (self.variances_ > 0.0).all():
+            raise ValueError("variances_ must be positive")
 
     @classmethod
-    def _from_file(cls, content: ModelContent) -> Self:
-        made: Self = regressions_from_file(cls, content)
-        return made
+    def _file_types(cls) -> Mapping[str, type[Any]]:
+        return file_types()
+
+    def _state_to_file(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        mixture: JointMixture | None = self.__dict__.get("_mixture")
+        return ({}, {}) if mixture is None else mixture._state_to_file()
+
+    def _read_state(self, content: ModelContent, d: int) -> None:
+        """Set the mixture of rows (x, y), with the state of ``partial_fit``."""
+        if "family_" not in content.header or self.family != "gaussian":
+            return
+        family = content.value(content.header["family_"])
+        if not isinstance(family, GaussianRegression) or family.centre is None or family.scale is None:
+            raise ValueError("family_ must be a regression with centres and scales")
+        if len(family.centre) != d + 1 or len(family.scale) != d + 1:
+            raise ValueError(f"family_ must be a regression on {d} columns")
+        if not (np.isfinite([*family.centre, *family.scale]).all() and min(family.scale) > 0.0):
+            raise ValueError("family_ must have finite centres and positive scales")
+        now = self._now()
+        self._mixture = JointMixture.from_parameters(
+            now.weights, {"coefficients": now.beta, "variances": now.variances}, family=family
+        )
+        self._mixture._read_state(content, d + 1)

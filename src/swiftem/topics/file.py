@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from swiftem.core.checks import check_simplex, in_numpy
 from swiftem.core.types import Array
 from swiftem.fit.history import History
-from swiftem.fit.model_content import LARGEST, ModelContent, check_parameters
-from swiftem.fit.persistence import plain
+from swiftem.fit.model_file import LARGEST, ModelContent, plain
 from swiftem.methods import Method
 from swiftem.topics.learned_alpha import LEARN
 from swiftem.topics.resolve import first_alpha
@@ -103,7 +102,6 @@ class TopicFile:
             raise ValueError("parameters must be those of an estimator")
         made = cls(**parameters)
         made._validate_params()
-        check_parameters(made)
         K, V = made.n_components, content.integer("n_features_in_", 1)
         # First the arrays, whose size is bounded by the file's: the header may claim any size.
         made.components_ = content.array("components_", (K, V))
