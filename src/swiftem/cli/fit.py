@@ -171,7 +171,6 @@ def _fit(mixture: Any, rows: Rows, place: Any) -> bool:
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem.fit.interrupted import InterruptedWarning
-    from swiftem.mixture.starts.initial import DegenerateComponentWarning
 
     is_interrupted = False
     with warnings.catch_warnings(record=True) as caught:
@@ -186,8 +185,8 @@ def _fit(mixture: Any, rows: Rows, place: Any) -> bool:
         # What has not converged is in the summary.
         if issubclass(warning.category, InterruptedWarning):
             is_interrupted = True
-        elif issubclass(warning.category, DegenerateComponentWarning) or (
-            issubclass(warning.category, UserWarning) and not issubclass(warning.category, ConvergenceWarning)
+        elif issubclass(warning.category, UserWarning) and not issubclass(
+            warning.category, ConvergenceWarning
         ):
             told[str(warning.message)] = None
     for sentence in told:

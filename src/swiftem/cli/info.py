@@ -9,7 +9,7 @@ import typer
 
 from swiftem.cli.failures import one_sentence
 from swiftem.cli.options import ModelArgument
-from swiftem.cli.rows import ESTIMATORS, check_model_file, is_regression, names_of, open_model
+from swiftem.cli.rows import check_model_file, is_regression, names_of, open_model
 from swiftem.cli.screen import Console
 from swiftem.cli.topics import topic_table
 from swiftem.core.checks import shortened
@@ -19,12 +19,13 @@ from swiftem.show.numbers import mean_text
 def info(context: typer.Context, model: ModelArgument) -> None:
     """Show the content of a model file."""
     with one_sentence(context):
+        from swiftem._load import KINDS
         from swiftem.fit.model_file import read_header, shown
 
         check_model_file(model, "swiftem fit makes a model of it")
         header = read_header(model)
         kind = shown(header["kind"])
-        fitted = open_model(model) if kind in ESTIMATORS else None
+        fitted = open_model(model) if kind in KINDS else None
         facts = {"kind": kind} | ({} if fitted is None else _of_model(fitted) | _of_fit(fitted))
         facts["written by"] = f"swiftem {shown(header.get('swiftem'))}, NumPy {shown(header.get('numpy'))}"
         console = Console()

@@ -336,11 +336,9 @@ def _chosen_family(rows: Rows) -> dict[str, list[str]]:
 def open_model(path: Path, instead: str = MODEL_FIRST) -> Any:
     """Return the model in a file; ``instead`` is the advice for a table."""
     import swiftem
-    from swiftem.fit.model_file import read_header
 
     check_model_file(path, instead)
-    kind = str(read_header(path)["kind"])
-    return getattr(swiftem, kind if kind in ESTIMATORS else "GaussianMixture").load(path)
+    return swiftem.load(path)
 
 
 def check_model_file(path: Path, instead: str) -> None:
@@ -351,9 +349,6 @@ def check_model_file(path: Path, instead: str) -> None:
         raise FileNotFoundError(f"{path} must be a model file, but does not exist.")
     if is_table(path):
         raise ValueError(f"{path} is a table, not a model: {instead}.")
-
-
-ESTIMATORS = ("GaussianMixture", "Mixture", "RegressionMixture", "PLSA")
 
 
 def names_of(model: Any) -> tuple[str, ...]:
