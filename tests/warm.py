@@ -20,9 +20,9 @@ def batches_with_covariances() -> None:
 
 def passes_with_covariances() -> None:
     import swiftem
-    from swiftem.cli.warmup import USUAL
+    from swiftem.cli.warmup import PARTS as KERNELS
 
-    USUAL[0].work()
+    KERNELS["passes over mixtures"]()
     model, method = swiftem.models.GaussianMixtureModel(2, covariance="diag"), swiftem.methods.EM()
     swiftem.run(model, gate_cases.rows()[:, ::-1], method, n_iter=1, seed=0)
 
@@ -56,9 +56,9 @@ def tokens() -> None:
 
 
 def documents() -> None:
-    from swiftem.cli.warmup import USUAL
+    from swiftem.cli.warmup import PARTS as KERNELS
 
-    USUAL[2].work()
+    KERNELS["topics"]()
 
 
 def functions() -> None:

@@ -1,5 +1,6 @@
 """The command line: help, version, bad options and typing errors."""
 
+import re
 import subprocess
 import sys
 
@@ -8,21 +9,27 @@ import typer.core
 
 import swiftem
 from swiftem.cli import main
-from swiftem.cli.app import run_command
+from swiftem.cli.app import app, run_command
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--components", "two"], "'two' is not an integer."),
-        (["-m", "0"], "0 is less than 1."),
-        (["-m", "2", "--seed", "9999999999"], "9999999999 is more than 4294967295."),
-        (["-m", "2", "--tol", "small"], "'small' is not a number."),
-        (["-m", "2", "--covariance", "fulll"], "did you mean 'full'?"),
-        (["-m", "2", "--method", "semvr"], "did you mean 'sem-vr'?"),
-        (["-m", "2", "--family", "poison"], "did you mean 'poisson'?"),
-        (["-m", "2", "--memory-limit", "5XB"], "'5XB' is not a size such as 500MB or 2GiB."),
-        (["-m", "2", "--device", "gpu"], "'gpu' is not cpu, cuda or cuda:0."),
+        (["-k", "0"], "'--components': n_components must be an integer of at least 1, got 0."),
+        (
+            ["-k", "2", "--seed", "9999999999"],
+            "'--seed' / '-s': it must be from 0 to 4294967295, got 9999999999.",
+        ),
+        (["-k", "2", "--reg-covar", "small"], "'small' is not a number."),
+        (["-k", "2", "--reg-covar", "-1"], "'--reg-covar': reg_covar must be"),
+        (["-k", "2", "--covariance-type", "fulll"], "did you mean 'full'?"),
+        (["-k", "2", "--method", "semvr"], "did you mean 'sem-vr'?"),
+        (["-k", "2", "--family", "poison"], "did you mean 'poisson'?"),
+        (["-k", "2", "--memory-limit", "5XB"], "'--memory-limit': memory_limit must be a number of bytes"),
+        (["-k", "2", "--missing", "drop"], "'--missing': missing must be 'error', 'skip' or 'ignore'"),
+        (["-k", "2", "--columns", "a,-b"], "'--columns': columns must be all to use, or all not to use"),
+        (["-k", "2", "--family", "poisson", "--reg-covar", "1"], "'--reg-covar': reg_covar must be left out"),
     ],
 )
 def test_typing_errors_are_answered_by_what_is_meant(arguments, sentence, tmp_path, invoke):
@@ -31,11 +38,35 @@ def test_typing_errors_are_answered_by_what_is_meant(arguments, sentence, tmp_pa
     assert sentence in " ".join(output.replace("│", " ").split())
 
 
-def test_flags_have_no_type_in_the_help(invoke):
-    for command in ([], ["fit"], ["topics"], ["warmup"]):
-        code, output = invoke(*command, "--help")
+COMMANDS = ("fit", "select", "predict", "score", "impute", "info", "topics", "warmup")
+
+
+def test_commands_are_few_and_their_help_is_short(call, monkeypatch):
+    """Flags have no type, every option has a text, and no word is cut."""
+    monkeypatch.setenv("COLUMNS", "80")
+    group = typer.main.get_command(app)
+    assert tuple(group.commands) == COMMANDS
+    assert sum(len(command.params) for command in group.commands.values()) <= 60
+    for name in COMMANDS:
+        code, output, _ = call(name, "--help")
+        lines = output.splitlines()
         assert code == 0
+        assert name == "warmup" or f"Example: swiftem {name} " in output
+        assert len(lines) <= 60
         assert "bool" not in output.lower()
+        assert "…" not in output
+        assert not [line for line in lines if re.fullmatch(r"│ +(--[a-z-]+|-[a-z]|[A-Z|:]+|\s)+│", line)]
+
+
+def test_help_is_that_of_the_library(invoke):
+    """Names, defaults and texts are those of the parameters."""
+    parameters = swiftem.GaussianMixture().get_params()
+    command = typer.main.get_command(app).commands["fit"]
+    known = {part.name for part in command.params} & set(parameters)
+    assert known >= {"n_components", "covariance_type", "reg_covar", "method", "max_iter", "tol", "device"}
+    output = invoke("fit", "--help")[1]
+    assert "Kind of the covariances: full, tied, diag, spherical. [default: full]" in output
+    assert f"[default: {parameters['reg_covar']}]" in output
 
 
 def test_a_file_as_folder_is_refused(folder, tmp_path, invoke):

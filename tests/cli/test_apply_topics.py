@@ -5,8 +5,6 @@ import signal
 import pytest
 from pyarrow import parquet
 
-import swiftem
-
 
 def files(out):
     return {file.name for file in out.iterdir()}
@@ -52,16 +50,16 @@ def test_new_texts_need_a_corpus_and_a_model(run, tmp_path):
 
 @pytest.mark.parametrize(
     "given",
-    [["-k", 3], ["--alpha", 1.0], ["--seed", 1], ["--stop-words", "de"], ["--words", 9], ["--method", "em"]],
+    [["-k", 3], ["--seed", 1], ["--stop-words", "de"], ["--phrases"], ["--method", "em"]],
     ids=lambda given: given[0],
 )
 def test_options_of_new_topics_are_refused(run, tmp_path, given):
     code, output = run("--apply", tmp_path / "model", tmp_path, "--out", tmp_path, *given)
     assert code == 2
-    assert "this is for new topics; those of --apply are as they were fitted: leave it out." in output
+    assert "this is for new topics; those of --apply are as they were fitted." in output
 
 
 def test_ctrl_c_while_new_texts_are_read(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(swiftem.PLSA, "load", lambda file: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("swiftem.cli.topics.open_model", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     code, output = run("--apply", tmp_path, tmp_path, "--out", tmp_path / "out")
     assert (code, "nothing was written" in output) == (130, True)

@@ -17,9 +17,15 @@ def visits(tmp_path):
     return path
 
 
+def labels_of(model, rows):
+    """Return the labels of rows without names of columns."""
+    del model.feature_names_in_
+    return model.predict(rows)
+
+
 def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
     out = tmp_path / "visits.model"
-    code, output = invoke("fit", visits, "-m", 2, "--family", "poisson", "--out", out)
+    code, output = invoke("fit", visits, "-k", 2, "--family", "poisson", "--out", out)
     assert code == 0
     assert "400 rows of mon, tue, wed; 2 components, family poisson." in output
     model = Mixture.load(out)
@@ -28,7 +34,7 @@ def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
         model.params_["rates"],
         Mixture(2, family="poisson", random_state=0).fit(counts).params_["rates"],
     )
-    assert f"{model.params_['rates'][0, 0]:.4g}" in output
+    assert f"rate {model.params_['rates'][0, 0]:.4g}" in output
     code, output = invoke("info", out)
     assert code == 0
     assert "kind Mixture" in output
@@ -36,7 +42,7 @@ def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
     code, output = invoke("predict", out, visits, "--out", tmp_path / "labels.csv")
     assert code == 0
     labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1)
-    assert np.array_equal(labels, Mixture.load(out)._evaluate(counts, labels=True).labels)
+    assert np.array_equal(labels, labels_of(Mixture.load(out), counts))
     code, output = invoke("score", out, visits)
     assert code == 0
     assert f"{model.bic(visits):.2f}" in output
@@ -46,7 +52,7 @@ def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
 
 
 def test_spider_by_name(visits, tmp_path, invoke):
-    code, output = invoke("fit", visits, "-m", 2, "--method", "spider", "--out", tmp_path / "a.model")
+    code, output = invoke("fit", visits, "-k", 2, "--method", "spider", "--out", tmp_path / "a.model")
     assert code == 0
     assert "passes of spider" in output
 
@@ -54,39 +60,24 @@ def test_spider_by_name(visits, tmp_path, invoke):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--family", "poison"], "'poison' is not one of 'gaussian', 'bernoulli',"),
+        (["--family", "poison"], "got 'poison': did you mean 'poisson'?"),
+        (["--method", "spidr"], "got 'spidr': did you mean 'spider'?"),
         (
-            ["--method", "spidr"],
-            "'spidr' is not one of 'auto', 'em', 'sem',",
-        ),
-        (
-            ["--family", "poisson", "--covariance", "diag"],
-            "'--covariance': only --family gaussian has it, got",
-        ),
-        (
-            ["--family", "poisson", "--reg-covar", "1"],
-            "only --family gaussian has it, got poisson: leave it out.",
-        ),
-        (
-            ["--family", "student-t", "--reg-covar", "1"],
-            'leave it out, or give --family "student-t(floor=1e-6)".',
-        ),
-        (
-            ["--family", "student-t(floor=1)", "--covariance", "diag"],
-            "leave it out, or give --family \"student-t(covariance='diag')\".",
+            ["--family", "poisson", "--covariance-type", "diag"],
+            "'--covariance-type': covariance_type must be",
         ),
         (["--family", "student-t(reg=1)"], "which are: covariance, degrees_of_freedom, floor; got 'reg'."),
     ],
 )
 def test_options_that_do_not_go_together(visits, tmp_path, invoke, options, sentence):
-    code, output = invoke("fit", visits, "-m", 2, *options, "--out", tmp_path / "a.model")
+    code, output = invoke("fit", visits, "-k", 2, *options, "--out", tmp_path / "a.model")
     assert code == 2
     assert sentence in output
     assert not (tmp_path / "a.model").exists()
 
 
 def test_rows_that_cannot_be(visits, tmp_path, invoke):
-    code, output = invoke("fit", visits, "-m", 2, "--family", "bernoulli", "--out", tmp_path / "a.model")
+    code, output = invoke("fit", visits, "-k", 2, "--family", "bernoulli", "--out", tmp_path / "a.model")
     assert code == 1
     assert "data must be 0 or 1, got" in output
     assert not (tmp_path / "a.model").exists()
@@ -99,7 +90,7 @@ def test_columns_of_several_kinds(visits, tmp_path, invoke):
     path, out = tmp_path / "mixed.csv", tmp_path / "mixed.model"
     np.savetxt(path, rows, fmt="%.6g", delimiter=",", header="id,mon,tue,wed,yes,age", comments="")
     family = "poisson=tue,mon; bernoulli=yes;gaussian=age"
-    code, output = invoke("fit", path, "-m", 2, "--family", family, "--out", out)
+    code, output = invoke("fit", path, "-k", 2, "--family", family, "--out", out)
     assert code == 0
     assert "400 rows of" in output
     assert "poisson for tue, mon; bernoulli for yes; gaussian for age" in output
@@ -114,7 +105,7 @@ def test_columns_of_several_kinds(visits, tmp_path, invoke):
     columns = ["id", "mon", "tue", "wed", "yes", "age"]
     used = rows[:, [columns.index(name) for name in model.feature_names_in_]]
     labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1)
-    assert np.mean(labels == model._evaluate(used, labels=True).labels) > 0.99  # six digits are written
+    assert np.mean(labels == labels_of(model, used)) > 0.99  # six digits are written
     code, output = invoke("fit", "--update", out, path)
     assert code == 0
     assert "Updated with 400 rows" in output
@@ -123,13 +114,13 @@ def test_columns_of_several_kinds(visits, tmp_path, invoke):
 @pytest.mark.parametrize(
     ("family", "code", "sentence"),
     [
-        ("poison=mon", 2, "'poison' is not one of 'bernoulli', "),
-        ("poisson=", 2, "is not of the form family=column,column;family=column"),
+        ("poison=mon", 2, "family must be 'bernoulli' or"),
+        ("poisson=", 2, "family must be of the form family=column,column;family=column"),
         ("poisson=mon;bernoulli=sun", 2, "--family': "),
     ],
 )
 def test_columns_that_cannot_be(visits, tmp_path, invoke, family, code, sentence):
-    found, output = invoke("fit", visits, "-m", 2, "--family", family, "--out", tmp_path / "a.model")
+    found, output = invoke("fit", visits, "-k", 2, "--family", family, "--out", tmp_path / "a.model")
     assert found == code
     assert sentence in output
     assert not (tmp_path / "a.model").exists()
@@ -137,18 +128,18 @@ def test_columns_that_cannot_be(visits, tmp_path, invoke, family, code, sentence
 
 def test_options_of_a_family(visits, tmp_path, invoke):
     out = tmp_path / "a.model"
-    code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(trials=60)", "--out", out)
+    code, output = invoke("fit", visits, "-k", 2, "--family", "binomial(trials=60)", "--out", out)
     assert code == 0, output
     assert Mixture.load(out).family_.trials == 60
     given = "binomial(trials=(60, 70))=mon,tue;log-normal=wed"
-    code, output = invoke("fit", visits, "-m", 2, "--family", given, "--out", out)
+    code, output = invoke("fit", visits, "-k", 2, "--family", given, "--out", out)
     assert code == 1
     assert "data must be positive amounts, got 0" in output
     given = "binomial(trials=(60, 70))=mon,tue;exponential=wed"
-    code, output = invoke("fit", visits, "-m", 2, "--family", given, "--out", out)
+    code, output = invoke("fit", visits, "-k", 2, "--family", given, "--out", out)
     assert code == 0, output
     assert Mixture.load(out).family_.families[0].trials == (60, 70)
-    code, output = invoke("fit", visits, "-m", 2, "--family", "binomial(tries=9)", "--out", out)
+    code, output = invoke("fit", visits, "-k", 2, "--family", "binomial(tries=9)", "--out", out)
     assert code == 2
     assert "which are: trials; got 'tries'." in " ".join(output.replace("│", " ").split())
 
@@ -168,7 +159,7 @@ def test_auto(tmp_path, invoke):
     ]
     path, out = tmp_path / "a.csv", tmp_path / "a.model"
     path.write_text("\n".join(lines) + "\n")
-    code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--out", out)
+    code, output = invoke("fit", path, "-k", 2, "--family", "auto", "--out", out)
     assert code == 0, output
     said = "gaussian for age; poisson for visits; bernoulli for member; categorical for agrees."
     assert said in output
@@ -176,12 +167,12 @@ def test_auto(tmp_path, invoke):
     assert mixture.family_.name == "gaussian + poisson + bernoulli + categorical"
     code, output = invoke("predict", out, path)
     assert code == 0, output
-    code, output = invoke("select", path, "-m", "1:2", "--family", "auto")
+    code, output = invoke("select", path, "-k", "1:2", "--family", "auto")
     assert code == 0, output
-    assert "2 components, gaussian + poisson + bernoulli + categorical" in output
-    code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--memory-limit", "500MB", "--out", out)
-    assert code == 1
-    assert "--family auto must read all rows" in output
+    assert "2 components" in output
+    code, output = invoke("fit", path, "-k", 2, "--family", "auto", "--memory-limit", "500MB", "--out", out)
+    assert code == 2
+    assert "family must be given with --memory-limit, got 'auto'" in output
 
 
 def test_auto_counts_the_codes_of_the_data(tmp_path, invoke):
@@ -191,14 +182,14 @@ def test_auto_counts_the_codes_of_the_data(tmp_path, invoke):
     codes = np.array([1, 2, 3, 9])[rng.binomial(3, np.where(kind, 0.2, 0.8), (400, 3))]
     path, out = tmp_path / "a.csv", tmp_path / "a.model"
     np.savetxt(path, codes, fmt="%d", delimiter=",", header="p,q,r", comments="")
-    code, output = invoke("fit", path, "-m", 2, "--family", "auto", "--out", out)
+    code, output = invoke("fit", path, "-k", 2, "--family", "auto", "--out", out)
     assert code == 0, output
     mixture = Mixture.load(out)
     assert mixture.categories_ == dict.fromkeys("pqr", (1, 2, 3, 9))
     family = {"categorical": [0, 1, 2]}
     plain = Mixture(2, family=family, random_state=0).fit(np.searchsorted([1, 2, 3, 9], codes))
     assert f"BIC {plain.bic(np.searchsorted([1, 2, 3, 9], codes)):.2f}" in output.replace(",", "")
-    code, output = invoke("select", path, "-m", "2", "--family", "auto")
+    code, output = invoke("select", path, "-k", "2", "--family", "auto")
     found = select(np.searchsorted([1, 2, 3, 9], codes), [2], family=family, random_state=0)
     assert f"{found.ranking[0].bic:.2f}" in output.replace(",", "")
     holes = tmp_path / "holes.csv"
@@ -225,7 +216,7 @@ def test_columns_by_number_are_those_of_the_file(names, tmp_path, invoke):
         np.savetxt(path, X, delimiter=",", header=names, comments="", fmt="%.17g")
     else:
         np.save(path, X)
-    code, output = invoke("fit", path, "-m", 2, "--family", "poisson=1;gaussian=2,0", "--out", out)
+    code, output = invoke("fit", path, "-k", 2, "--family", "poisson=1;gaussian=2,0", "--out", out)
     assert code == 0, output
     mixture = Mixture.load(out)
     ours = Mixture(2, family={"poisson": [1], "gaussian": [2, 0]}, random_state=0).fit(X)
@@ -236,10 +227,10 @@ def test_columns_by_number_are_those_of_the_file(names, tmp_path, invoke):
     assert code == 0, output
     labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1).astype(bool)
     assert max(np.mean(labels == kind), np.mean(labels != kind)) > 0.99
-    code, output = invoke("select", path, "-m", "2", "--family", "poisson=1;gaussian=0")
+    code, output = invoke("select", path, "-k", "2", "--family", "poisson=1;gaussian=0")
     assert code == 0, output
-    code, output = invoke("fit", path, "-m", 2, "--columns", "2,1", "--family", "poisson=1;gaussian=2")
+    code, output = invoke("fit", path, "-k", 2, "--columns", "2,1", "--family", "poisson=1;gaussian=2")
     assert code == 0, output
-    code, output = invoke("fit", path, "-m", 2, "--columns", "2,1", "--family", "poisson=0;gaussian=2")
+    code, output = invoke("fit", path, "-k", 2, "--columns", "2,1", "--family", "poisson=0;gaussian=2")
     assert code == 2
     assert "family must have columns of the data" in " ".join(output.replace("│", " ").split())

@@ -19,7 +19,7 @@ def test_several_files_and_a_folder(ending, tmp_path, call):
     files = [write(folder, f"a.{ending}", ROWS[:300]), write(folder, f"b.{ending}", ROWS[300:])]
     expected = GaussianMixture(2, random_state=0).fit(ROWS)
     for given in (files, [folder]):
-        code, stdout, stderr = call("fit", *given, "-m", 2, "-o", tmp_path / "a.model")
+        code, stdout, stderr = call("fit", *given, "-k", 2, "-o", tmp_path / "a.model")
         assert (code, stderr) == (0, "")
         assert "900 rows" in stdout
         loaded = GaussianMixture.load(tmp_path / "a.model")
@@ -30,11 +30,11 @@ def test_several_files_and_a_folder(ending, tmp_path, call):
 
 
 @pytest.mark.parametrize("method", ["em", "sem", "iem", "sem-vr", "fiem"])
-def test_a_limit_and_scratch(method, tmp_path, call):
+def test_a_limit(method, tmp_path, call):
     file = write(tmp_path, "rows.parquet", ROWS, WEIGHT)
     code, stdout, _ = call(
-        "fit", file, "-m", 2, "-o", tmp_path / "a.model", "--method", method, "--weights", "w",
-        "--memory-limit", "300MB", "--scratch", tmp_path,
+        "fit", file, "-k", 2, "-o", tmp_path / "a.model", "--method", method, "--weights", "w",
+        "--memory-limit", "300MB",
     )  # fmt: skip
     assert code == 0
     loaded = GaussianMixture.load(tmp_path / "a.model")
@@ -46,17 +46,19 @@ def test_a_limit_and_scratch(method, tmp_path, call):
 def test_what_is_refused(tmp_path, call):
     file, out = write(tmp_path, "rows.csv", ROWS), tmp_path / "a.model"
     other = write(tmp_path, "rows.npy", ROWS)
-    fit = ("fit", file, "-m", 2, "-o", out)
+    fit = ("fit", file, "-k", 2, "-o", out)
     for arguments, code, words in (
-        ((*fit, "--memory-limit", "much"), 2, "'much' is not a size such as 500MB"),
-        ((*fit, "--scratch", tmp_path), 2, "used only with --memory-limit"),
-        ((*fit, "--memory-limit", "1GB", "--scratch", tmp_path / "no"), 2, "is not a folder"),
-        ((*fit, "--memory-limit", "9MB"), 1, "--memory-limit must be at least"),
+        ((*fit, "--memory-limit", "much"), 2, "'--memory-limit': memory_limit must be a number of bytes"),
+        ((*fit, "--memory-limit", "9MB"), 2, "memory_limit must be at least"),
         ((*fit, "--memory-limit", "1GB", "--method", "fiem"), 1, "use em, sem or sem-vr"),
-        (("fit", file, other, "-m", 2, "-o", out), 1, "must have the format of"),
-        (("fit", file, file, "-m", 2000, "-o", out), 2, "2000 components need as many rows"),
+        (("fit", file, other, "-k", 2, "-o", out), 1, "must have the format of"),
+        (("fit", file, file, "-k", 2000, "-o", out), 2, "n_components must be at most the number of rows"),
     ):
         found, _, stderr = call(*arguments)
         assert found == code
         assert words in " ".join(stderr.replace("│", " ").split())
+    for option in (("--missing", "skip"), ("--label", "0"), ("--response", "0")):
+        code, _, stderr = call(*fit, "--memory-limit", "1GB", *option)
+        assert code == 2
+        assert f"memory_limit must be left out with {option[0]}" in " ".join(stderr.replace("│", " ").split())
     assert not out.exists()

@@ -20,7 +20,7 @@ def gaps(tmp_path, clusters):
 def test_fit_score_predict_and_update(gaps, tmp_path, call):
     file, X = gaps
     out = tmp_path / "a.model"
-    code, stdout, stderr = call("fit", file, "-m", 3, "--ignore-missing", "-o", out)
+    code, stdout, stderr = call("fit", file, "-k", 3, "--missing", "ignore", "-o", out)
     assert (code, stderr) == (0, "")
     assert "120 rows of height, width, visits; 3 components" in stdout
     expected = GaussianMixture(3, missing="ignore", random_state=0).fit(X)
@@ -31,40 +31,38 @@ def test_fit_score_predict_and_update(gaps, tmp_path, call):
     np.testing.assert_array_equal(np.array(labels, dtype=int), expected.predict(X))
     assert f"{expected.score(X):.6f}" in call("score", out, file)[1]
     complete = np.flatnonzero(~np.isnan(X).any(axis=1))
-    assert f"rows                 {len(complete)}" in call("score", out, file, "--skip-missing")[1]
+    assert f"rows                 {len(complete)}" in call("score", out, file, "--missing", "skip")[1]
     assert call("fit", file, "--update", out)[0] == 0
 
 
 def test_families_by_value(gaps, tmp_path, call):
     file, X = gaps
     out = tmp_path / "a.model"
-    code, stdout, _ = call("fit", file, "-m", 2, "--family", "auto", "--ignore-missing", "-o", out)
+    code, stdout, _ = call("fit", file, "-k", 2, "--family", "auto", "--missing", "ignore", "-o", out)
     assert code == 0
     assert "gaussian for height, width; poisson for visits" in stdout
     scored = call("score", out, file)[1]
     assert f"rows                 {len(X)}" in scored
     assert Mixture.load(out).missing == "ignore"
-    code, stdout, _ = call("select", file, "-m", "1:3", "--ignore-missing", "--family", "poisson=visits")
+    code, stdout, _ = call("select", file, "-k", "1:3", "--missing", "ignore", "--family", "poisson=visits")
     assert code == 0
 
 
 def test_a_model_without_the_option_takes_none(gaps, tmp_path, call):
     file, _ = gaps
-    code, _, stderr = call("fit", file, "-m", 2)
+    code, _, stderr = call("fit", file, "-k", 2)
     assert code != 0
     assert "got a missing value in column" in stderr
     out = tmp_path / "a.model"
-    assert call("fit", file, "-m", 2, "--skip-missing", "-o", out)[0] == 0
+    assert call("fit", file, "-k", 2, "--missing", "skip", "-o", out)[0] == 0
     assert call("predict", out, file)[0] != 0
-    code, _, stderr = call("fit", file, "-m", 2, "--skip-missing", "--ignore-missing")
-    assert code == 2
-    assert "use one of the two" in " ".join(stderr.replace("│", " ").split())
 
 
 def test_rows_that_are_read_as_needed(gaps, call):
     file, _ = gaps
     shown = [
-        call("fit", file, "-m", 3, "--ignore-missing", *more)[1] for more in ((), ("--memory-limit", "1GB"))
+        call("fit", file, "-k", 3, "--missing", "ignore", *more)[1]
+        for more in ((), ("--memory-limit", "1GB"))
     ]
     means = [text.partition("Mean log-likelihood ")[2].partition(",")[0] for text in shown]
     assert means[0] == means[1] != ""

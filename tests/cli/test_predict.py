@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli import apply_model as module
 
 
 def columns_of(text):
@@ -28,7 +27,7 @@ def test_labels_to_standard_output(flowers, model, clusters, call):
 @pytest.mark.parametrize("ending", [".csv", ".npy"])
 @pytest.mark.parametrize(
     ("places", "options"),
-    [([0, 2], ["-l", 1]), ([0, 2], ["-w", 1]), ([2, 0], ["-c", "2,0"]), ([0, 2], ["-d", 1])],
+    [([0, 2], ["-l", 1]), ([0, 2], ["-w", 1]), ([2, 0], ["-c", "2,0"]), ([0, 2], ["-c", "-1"])],
     ids=["label", "weights", "another order", "dropped"],
 )
 def test_columns_of_a_table_without_names_are_those_of_the_fit(
@@ -42,7 +41,7 @@ def test_columns_of_a_table_without_names_are_those_of_the_fit(
             np.save(path, rows)
         else:
             np.savetxt(path, rows, delimiter=",")
-    assert call("fit", file, "-m", 3, *options, "-o", out)[0] == 0
+    assert call("fit", file, "-k", 3, *options, "-o", out)[0] == 0
     expected = GaussianMixture.load(out).predict(X[:, places])
     for table in (file, part):
         code, stdout, stderr = call("predict", out, table)
@@ -59,7 +58,7 @@ def test_columns_of_a_table_without_names_are_those_of_the_fit(
 
 def test_everything_to_standard_output(flowers, model, clusters, call):
     path, mixture = model
-    _, stdout, _ = call("predict", path, flowers, "--proba", "--log-likelihood")
+    _, stdout, _ = call("predict", path, flowers, "--proba")
     header, values = columns_of(stdout)
     assert header == ["label", "log_likelihood", "probability_0", "probability_1", "probability_2"]
     # To the last bit: numbers are written in full.
@@ -80,10 +79,11 @@ def test_files(ending, flowers, model, clusters, tmp_path, call):
     counts = ", ".join(str(count) for count in np.bincount(mixture.predict(clusters[0])))
     assert stderr == f"{out}: 120 rows, by component {counts}.\n"
     table = read_table(out)
-    expected = np.column_stack([mixture.predict(clusters[0]), mixture.predict_proba(clusters[0])])
+    X = clusters[0]
+    expected = np.column_stack([mixture.predict(X), mixture.score_samples(X), mixture.predict_proba(X)])
     np.testing.assert_array_equal(table.values, expected)
     if ending != ".npy":
-        assert table.names == ("label", "probability_0", "probability_1", "probability_2")
+        assert table.names == ("label", "log_likelihood", "probability_0", "probability_1", "probability_2")
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -96,7 +96,7 @@ def test_labels_alone_in_npy_are_integers(flowers, model, clusters, tmp_path, ca
 
 
 def test_fit_and_predict_round_trip(flowers, clusters, tmp_path, call):
-    call("fit", flowers, "-m", 3, "--weights", "w", "-o", tmp_path / "a.model")
+    call("fit", flowers, "-k", 3, "--weights", "w", "-o", tmp_path / "a.model")
     _, stdout, _ = call("predict", tmp_path / "a.model", flowers)
     X, weight = clusters
     expected = GaussianMixture(3, random_state=0).fit(X, sample_weight=weight).predict(X)
@@ -157,10 +157,7 @@ def test_without_names_by_position(model, clusters, tmp_path, call):
     np.save(tmp_path / "a.npy", np.column_stack([X, X]))
     code, _, stderr = call("predict", path, tmp_path / "a.npy")
     assert code == 1
-    assert "must have as many numeric columns as the model, 2 (height, width), got 4: choose them" in stderr
-    code, stdout, _ = call("predict", path, tmp_path / "a.npy", "--columns", "2,3")
-    assert code == 0
-    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(X))
+    assert "must have as many numeric columns as the model, 2 (height, width), got 4." in stderr
 
 
 def test_a_model_without_names_by_position(flowers, clusters, tmp_path, call):
@@ -168,27 +165,12 @@ def test_a_model_without_names_by_position(flowers, clusters, tmp_path, call):
     mixture.save(tmp_path / "a.model")
     code, _, stderr = call("predict", tmp_path / "a.model", flowers)
     assert code == 1
-    assert "as many numeric columns as the model, 2, got 3 (height, width, w): choose them with" in stderr
-    code, stdout, _ = call("predict", tmp_path / "a.model", flowers, "--columns", "height,width")
-    assert code == 0
-    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], mixture.predict(clusters[0]))
-
-
-def test_renamed_columns(model, clusters, tmp_path, call):
-    file = tmp_path / "a.csv"
-    file.write_text("\n".join(["w,h", *(f"{width},{height}" for height, width in clusters[0])]))
-    _, stdout, _ = call("predict", model[0], file, "--columns", "h,w")
-    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], model[1].predict(clusters[0]))
+    assert "as many numeric columns as the model, 2, got 3 (height, width, w)." in stderr
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ["--columns", "height"],
-            "Invalid value for '--columns': the model has 2 (height, width) columns, got 1.",
-        ),
-        (["--columns", "height,q"], "has no column 'q'"),
         (["--out", "a.xlsx"], "a.xlsx must end in .csv, .tsv, .parquet or .npy, got .xlsx."),
         (["--out", "labels"], "labels must end in .csv, .tsv, .parquet or .npy, got no ending."),
         (["--prob"], "--proba"),
@@ -205,7 +187,7 @@ def test_nothing_that_is_read_is_overwritten(flowers, model, invoke):
     before = flowers.read_bytes()
     code, output = invoke("predict", model[0], flowers, "--out", flowers)
     assert code == 2
-    assert "is what is read: name another file for the results." in output
+    assert "is also an input file: choose another --out." in output
     assert flowers.read_bytes() == before
 
 
@@ -235,7 +217,7 @@ def test_a_full_disk_is_one_sentence(flowers, model, tmp_path, call, monkeypatch
     def no_space(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_table", no_space)
+    monkeypatch.setattr("swiftem.cli.predict.write_table", no_space)
     code, _, stderr = call("predict", model[0], flowers, "--out", tmp_path / "a.csv")
     assert code == 1
     assert stderr == f"{tmp_path / 'a.csv'} cannot be written (no space left on device).\n"

@@ -50,7 +50,11 @@ def test_weights_in_npy(model, clusters, tmp_path, call):
 def test_what_is_refused(flowers, model, tmp_path, invoke):
     path = model[0]
     for arguments, expected, words in (
-        ((path, flowers, "--weights", "width"), 2, "'width' is a column of the model's data."),
+        (
+            (path, flowers, "--weights", "width"),
+            2,
+            "weights must be another column than those of the model, got 'width'",
+        ),
         ((path, flowers, "--weights", "kind"), 1, "got 'red' in column 'kind', row 0"),
         ((path, flowers, "--weights", "q"), 2, "Invalid value for '--weights'"),
         ((path, tmp_path / "missing.csv"), 1, "but does not exist."),

@@ -45,20 +45,20 @@ def table(request, tmp_path, people):
 
 def test_auto_takes_text_and_leaves_out_ids(table, people, tmp_path, invoke):
     out = tmp_path / "a.model"
-    code, output = invoke("fit", table, "-m", 2, "--family", "auto", "-o", out)
+    code, output = invoke("fit", table, "-k", 2, "--family", "auto", "-o", out)
     assert code == 0, output
     assert "gaussian for age" in output
     assert "categorical for job" in output
     assert "poisson for visits" in output
     assert "bernoulli for member" in output
-    assert "like an id: name (300 different texts in 300 rows); --columns takes it if it is named." in output
+    assert "name (300 different texts in 300 rows); use --columns to include them." in output
     model = Mixture.load(out)
     assert list(model.feature_names_in_) == ["age", "job", "visits", "member"]
     assert model.profile_["job"].keys() == {"baker", "clerk", "nurse"}
-    assert "nurse: 0." in output
+    assert "nurse: " in output
     code, output = invoke("info", out)
     assert code == 0
-    assert "nurse: 0." in output
+    assert "nurse: " in output
     code, output = invoke("predict", out, table, "-o", tmp_path / "labels.csv")
     assert code == 0, output
     labels = np.loadtxt(tmp_path / "labels.csv", skiprows=1)
@@ -74,7 +74,7 @@ def test_auto_takes_text_and_leaves_out_ids(table, people, tmp_path, invoke):
 def test_categories_that_the_model_does_not_know(table, tmp_path, invoke):
     out = tmp_path / "a.model"
     family = "categorical=job;gaussian=age"
-    assert invoke("fit", table, "-m", 2, "--family", family, "-o", out)[0] == 0
+    assert invoke("fit", table, "-k", 2, "--family", family, "-o", out)[0] == 0
     (tmp_path / "new.csv").write_text("job,age\nnurse,60\npilot,40\nking,50\n")
     for command in ("predict", "score"):
         code, output = invoke(command, out, tmp_path / "new.csv")
@@ -92,32 +92,32 @@ def test_categories_that_the_model_does_not_know(table, tmp_path, invoke):
 
 
 def test_text_by_name(table, tmp_path, invoke):
-    code, output = invoke("fit", table, "-m", 2, "--family", "auto", "--columns", "name,age")
+    code, output = invoke("fit", table, "-k", 2, "--family", "auto", "--columns", "name,age")
     assert code == 0, output
     assert "categorical for name" in output
-    code, output = invoke("fit", table, "-m", 2, "--family", "categorical", "--columns", "job")
+    code, output = invoke("fit", table, "-k", 2, "--family", "categorical", "--columns", "job")
     assert code == 0, output
-    code, output = invoke("fit", table, "-m", 2, "--family", "categorical=job;poisson=name")
-    assert code == 1
-    assert "--family must give column 'name', which has text, to categorical" in output
+    code, output = invoke("fit", table, "-k", 2, "--family", "categorical=job;poisson=name")
+    assert code == 2
+    assert "family must be categorical for column 'name', which has text" in output
     code, output = invoke(
-        "fit", table, "-m", 2, "--family", "auto", "--columns", "job,age", "--memory-limit", "1GB"
+        "fit", table, "-k", 2, "--family", "auto", "--columns", "job,age", "--memory-limit", "1GB"
     )
     assert code == 1
-    code, output = invoke("select", table, "-m", "1:2", "--family", "auto", "--drop", "name")
+    code, output = invoke("select", table, "-k", "1:2", "--family", "auto", "--columns", "-name")
     assert code == 0, output
 
 
 def test_only_ids(tmp_path, invoke):
     (tmp_path / "a.csv").write_text("\n".join(["name", *(f"p{i}" for i in range(50))]))
-    code, output = invoke("fit", tmp_path / "a.csv", "-m", 2, "--family", "auto")
+    code, output = invoke("fit", tmp_path / "a.csv", "-k", 2, "--family", "auto")
     assert code == 1
-    assert "must have a column that is not an id, got name (50 different texts in 50 rows)" in output
+    assert "must have a column that is not an ID, got name (50 different texts in 50 rows)" in output
 
 
 def test_missing_text_and_impute(table, people, tmp_path, invoke):
     out = tmp_path / "a.model"
-    assert invoke("fit", table, "-m", 2, "--family", "auto", "-o", out)[0] == 0
+    assert invoke("fit", table, "-k", 2, "--family", "auto", "-o", out)[0] == 0
     lines = [",".join(str(value) for value in row) for row in zip(*people.values(), strict=True)]
     name, _, job, visits, _ = lines[7].split(",")
     if table.suffix == ".parquet":
@@ -127,13 +127,13 @@ def test_missing_text_and_impute(table, people, tmp_path, invoke):
     lines[9] = f"p9,{people['age'][9]},,{people['visits'][9]},{people['member'][9]}"
     holes = tmp_path / "holes.csv"
     holes.write_text("\n".join([",".join(people), *lines]))
-    code, output = invoke("fit", holes, "-m", 2, "--family", "auto", "--columns", "job,visits")
+    code, output = invoke("fit", holes, "-k", 2, "--family", "auto", "--columns", "job,visits")
     assert code == 1
     assert "must have a value in every cell, got a missing value in column 'job', row 9" in output
-    code, output = invoke("fit", holes, "-m", 2, "--family", "auto", "--skip-missing")
+    code, output = invoke("fit", holes, "-k", 2, "--family", "auto", "--missing", "skip")
     assert code == 0
     assert "Skipped 2 of 300 rows" in output
-    assert invoke("fit", holes, "-m", 2, "--family", "auto", "--ignore-missing")[0] == 0
+    assert invoke("fit", holes, "-k", 2, "--family", "auto", "--missing", "ignore")[0] == 0
     filled = tmp_path / "filled.csv"
     code, output = invoke("impute", out, holes, "--out", filled)
     assert code == 0, output
@@ -147,7 +147,7 @@ def test_missing_text_and_impute(table, people, tmp_path, invoke):
     assert [row[2] for row in rows[1:8]] == people["job"][:7].tolist()
     texts = []
     for seed in (1, 1, 2):
-        assert invoke("impute", out, holes, "--draw", "--seed", seed, "--out", filled)[0] == 0
+        assert invoke("impute", out, holes, "--seed", seed, "--out", filled)[0] == 0
         texts.append(filled.read_text())
     assert texts[0] == texts[1] != texts[2]
     pytest.importorskip("pyarrow")
@@ -183,7 +183,7 @@ def test_impute_of_numbers(tmp_path, clusters, model, call):
             "is a table, not a model",
         ),
         (["flowers.model", "none.csv"], 1, "does not exist"),
-        (["flowers.model", "holes.csv", "--out", "holes.csv"], 2, "is what is read"),
+        (["flowers.model", "holes.csv", "--out", "holes.csv"], 2, "is also an input file"),
         (["flowers.model", "holes.csv", "--out", "a.txt"], 2, "must end in .csv"),
         (["flowers.model", "other.csv"], 1, "columns height, width are missing"),
     ],
@@ -208,16 +208,16 @@ def test_dates_are_left_out_unless_they_are_named(ending, tmp_path, invoke):
     path = tmp_path / f"a{ending}"
     frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path, index=False)
     said = "when (dates), took (durations), tags (lists)"
-    code, output = invoke("fit", path, "-m", 1, "--family", "auto", "-o", tmp_path / "a.model")
+    code, output = invoke("fit", path, "-k", 1, "--family", "auto", "-o", tmp_path / "a.model")
     assert code == 0, output
     assert f"{said}." in output
     assert "gaussian for x; categorical for region; bernoulli for yes" in output
     for options in ((), ("--memory-limit", "500MB")):
-        code, output = invoke("fit", path, "-m", 1, *options)
+        code, output = invoke("fit", path, "-k", 1, *options)
         assert code == 0, output
         assert f"{said}, region (text)." in output
     for options in ((), ("--memory-limit", "500MB"), ("--family", "auto")):
-        code, output = invoke("fit", path, "-m", 1, "--columns", "x,when", *options)
+        code, output = invoke("fit", path, "-k", 1, "--columns", "x,when", *options)
         assert code != 0
         assert "'when'" in output
         assert "number" in output

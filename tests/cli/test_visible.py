@@ -46,9 +46,9 @@ def test_no_command_shows_them(table, tmp_path):
     label, family = f"kind{HOSTILE}", f"categorical=colour{HOSTILE};gaussian=height{HOSTILE}"
     commands = {
         0: [
-            ["fit", table, "-m", 2, "--family", "auto", "--ignore-missing", "-l", label, "-o", model],
-            ["fit", table, "-m", 2, "--family", family, "--ignore-missing"],
-            ["select", table, "-m", "1:2", "--family", "auto", "--skip-missing", "-l", label],
+            ["fit", table, "-k", 2, "--family", "auto", "--missing", "ignore", "-l", label, "-o", model],
+            ["fit", table, "-k", 2, "--family", family, "--missing", "ignore"],
+            ["select", table, "-k", "1:2", "--family", "auto", "--missing", "skip"],
             ["info", model],
             ["predict", model, table],
             ["predict", model, table, "-o", out],
@@ -57,16 +57,16 @@ def test_no_command_shows_them(table, tmp_path):
             ["fit", table, "--update", model],
         ],
         1: [
-            ["fit", table, "-m", 2, "--family", f"poisson=height{HOSTILE},colour{HOSTILE}"],
-            ["fit", tmp_path / f"none{HOSTILE}.csv", "-m", 2],
+            ["fit", table, "-k", 2, "--family", f"poisson=height{HOSTILE},colour{HOSTILE}"],
+            ["fit", tmp_path / f"none{HOSTILE}.csv", "-k", 2],
             ["info", table],
             ["predict", model, out],
         ],
         2: [
-            ["fit", table, "-m", 2, "--columns", HOSTILE],
-            ["fit", table, "-m", HOSTILE],
-            ["fit", table, "-m", 2, "-o", out],
-            ["fit", table, "-m", 2, f"--{HOSTILE}"],
+            ["fit", table, "-k", 2, "--columns", HOSTILE],
+            ["fit", table, "-k", HOSTILE],
+            ["fit", table, "-k", 2, "-o", out],
+            ["fit", table, "-k", 2, f"--{HOSTILE}"],
             [f"--{HOSTILE}"],
             [HOSTILE],
         ],

@@ -1,15 +1,9 @@
-"""Cases of mixtures: every parameter x kind of input x rows x weights x missing cells, and every later call.
-
-``python tests/combinations/mixtures.py gaussian --seed 3 --rows 40,1500`` prints the findings of all cases.
-"""
+"""Cases of mixtures: every parameter, kind of input, rows, weights, missing cells, and every later call."""
 
 from __future__ import annotations
 
-import argparse
 import pickle
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from copy import deepcopy
@@ -19,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-if __name__ == "__main__":  # as a script
-    sys.path[:0] = [str(Path(__file__).parents[1] / "_support"), str(Path(__file__).parents[1])]
 from combinations.inputs import DASK, KINDS, Input, Kind, pieces
 from combinations.judge import Outcome, attempt, difference, unequal_labels
 from combinations.pairs import all_pairs, installed
@@ -128,21 +119,10 @@ SAMPLE = 26_000
 """Rows from which a race sees a sample: stored rows then start from other rows than an array."""
 
 
-ASKED = (
-    "array",
-    "Fortran",
-    "float32",
-    "int64",
-    "objects",
-    "lists",
-    "masked",
-    "pandas",
-    "polars",
-    "tensor",
-    "Parquet",
-    "CSV",
-)
-ASKED = tuple(installed(ASKED))
+ASKED = installed([
+    "array", "Fortran", "float32", "int64", "objects", "lists", "masked", "pandas", "polars", "tensor",
+    "Parquet", "CSV",
+])  # fmt: skip
 """Kinds of rows for the calls after the fit, besides the kind of the fit."""
 
 
@@ -664,35 +644,3 @@ def described(case: Case) -> str:
     factors = FACTORS[case["estimator"]]
     usual = {name: values[0] for name, values in factors.items() if name != "family"} | {"asked": "same"}
     return ", ".join(f"{name}={value!r}" for name, value in case.items() if usual.get(name, "?") != value)
-
-
-def command(argv: list[str] | None = None) -> None:
-    """Print the findings of all cases, or of one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("estimator", choices=list(FACTORS))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", default=",".join(map(str, ALL_ROWS)))
-    parser.add_argument("--dask", action="store_true")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=10**9)
-    parser.add_argument("--most", type=int)
-    given = parser.parse_args(argv)
-    kinds = list(KINDS) if given.dask else None
-    cases = cases_of(given.estimator, given.seed, [int(n) for n in given.rows.split(",")], kinds, given.most)
-    begun = time.process_time()
-    print(f"{len(cases)} cases")
-    for case in cases[given.first : given.first + given.count]:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                found = findings(case, Path(folder))
-            except Exception as error:
-                found = [f"the case itself fails: {error!r}"]
-        if found:
-            print(f"#{case['number']} {described(case)}")
-            for each in found:
-                print(f"   {each}", flush=True)
-    print(f"{time.process_time() - begun:.0f} s of CPU")
-
-
-if __name__ == "__main__":
-    command()

@@ -17,9 +17,9 @@ COMPLETIONS = 200
 
 
 def installed(names: Iterable[Any]) -> list[Any]:
-    """Return the names without tensors and "cuda" if PyTorch, which is optional, is not installed."""
+    """Return the names without tensors and devices if PyTorch, which is optional, is not installed."""
     has_torch = find_spec("torch") is not None
-    return [name for name in names if has_torch or not ("tensor" in str(name) or name == "cuda")]
+    return [name for name in names if has_torch or not any(word in str(name) for word in ("tensor", "torch"))]
 
 
 def all_pairs(

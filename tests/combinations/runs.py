@@ -14,9 +14,11 @@ from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
+from combinations.counts import KINDS as MATRICES
+from combinations.inputs import KINDS, Input, Kind, array
 from combinations.pairs import installed
 from faults.call_fuzzer import problem_of
-from helpers import leaves
+from helpers import leaves, tokens_of
 
 import swiftem
 from swiftem import data, methods, models, schedules
@@ -53,12 +55,46 @@ SCHEDULES: dict[str, Any] = {
     "function": lambda k: 1.0 / (k + 1),
 }
 
-ROWS = installed([
-    "array", "fortran", "strided", "float32", "int", "list", "memmap", "tensor", "pandas", "polars", "source",
-    "npy", "csv", "parquet", "blocks", "dask", "units",
-])  # fmt: skip
-COUNTS = ("csr", "csc", "coo", "int8", "tokens", "token source", "count source", "dense", "fractions")
-STORED, UNITS = ("npy", "csv", "parquet", "blocks"), ("dask", "units")
+
+def unit_source(y: np.ndarray, weight: Any, folder: Path) -> Input:
+    weights = None if weight is None else np.array_split(weight, 3)
+    return Input(data.UnitSource(np.array_split(y, 3), weights, allow_missing=bool(np.isnan(y).any())))
+
+
+def token_source(table: np.ndarray, weight: Any, folder: Path) -> Input:
+    D, V = table.shape
+    source = data.TokenSource(*tokens_of(table), n_documents=D, n_words=V, sample_weight=weight)
+    return Input(source)
+
+
+SOURCES = (
+    "array",
+    "Fortran",
+    "strided",
+    "float32",
+    "int64",
+    "lists",
+    "memory map",
+    "tensor",
+    "pandas",
+    "polars",
+    "ArraySource",
+    "npy",
+    "CSV",
+    "Parquet",
+    "blocks",
+    "Dask array",
+)
+ROWS = {name: KINDS[name] for name in installed(SOURCES)} | {"units": Kind(unit_source, stored=True)}
+COUNTS = {
+    **{name: MATRICES[name] for name in ("csr_array", "csc", "csr with zeros", "csr int16")},
+    "dense": MATRICES["array"],
+    "tokens": Kind(lambda table, weight, folder: Input(tokens_of(table), weight)),
+    "token source": Kind(token_source),
+    "count source": Kind(lambda table, weight, folder: Input(data.CountSource(sp.csr_array(table), weight))),
+    "fractions": array(lambda table: sp.csr_array(0.5 * table)),
+}
+TOKENS, UNITS = ("tokens", "token source"), ("Dask array", "units")
 
 FACTORS: dict[str, list[Any]] = {
     "n": [90],
@@ -88,7 +124,7 @@ def allowed(case: dict[str, Any]) -> bool:
         return False
     if case["acceleration"] is not None and case["method"] != "em":
         return False
-    if case["source"] == "int" and case["model"] not in ("poisson", "categorical", "blocks"):
+    if case["source"] == "int64" and case["model"] not in ("poisson", "categorical", "blocks"):
         return False
     if case["kept"] in ("resumed", "halves", "in the first pass") and case["n_iter"] != "int":
         return False
@@ -113,109 +149,26 @@ def rows_of(case: dict[str, Any]) -> Any:
     return y
 
 
-def counts(case: dict[str, Any]) -> Any:
+def counts(case: dict[str, Any]) -> np.ndarray:
     """Return counts of about n tokens."""
-    return sp.csr_array(np.random.default_rng(0).poisson(1.0, size=(8, case["n"] // 8)))
+    return np.random.default_rng(0).poisson(1.0, size=(8, case["n"] // 8))
 
 
-def given_data(case: dict[str, Any], folder: Path) -> tuple[Any, Any]:
-    """Return the data of a case and ``sample_weight``, which is None if the data have the weights."""
+def given_data(case: dict[str, Any], folder: Path) -> Input:
+    """Return the data of a case, and ``sample_weight`` unless the data have the weights."""
     name, weight = case["source"], weight_of(case)
     if name in COUNTS:
-        return _counts_as(name, counts(case), weight), None if name.endswith("source") else weight
-    y = rows_of(case)
-    if name in ("csv", "parquet"):
-        file = _written(name, y, weight, folder)
-        if weight is None:
-            return file, None
-        return data.open_source(file, weight="w", allow_missing=case["model"] == "missing"), None
-    if name == "dask":
-        import dask.array as da
-
-        chunked = None if weight is None else da.from_array(weight, chunks=case["n"] // 3)
-        return da.from_array(y, chunks=(case["n"] // 3, 2)), chunked
-    inside = name in ("source", "blocks", "units")
-    return _rows_as(name, y, weight, folder), None if inside else weight
-
-
-def _written(name: str, y: Any, weight: Any, folder: Path) -> Path:
-    """Return a file of rows, with a column of weights if there are any."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    table = pa.table({"a": pa.array(y[:, 0], from_pandas=True), "b": y[:, 1]})
-    if weight is not None:
-        table = table.append_column("w", pa.array(weight))
-    file = folder / f"rows.{name}"
-    if name == "csv":
-        pyarrow.csv.write_csv(table, file)
-    else:
-        pyarrow.parquet.write_table(table, file, row_group_size=32)
-    return file
-
-
-def _rows_as(name: str, y: Any, weight: Any, folder: Path) -> Any:
-    if name in ("npy", "memmap"):
-        np.save(folder / "rows.npy", y)
-        return np.load(folder / "rows.npy", mmap_mode="r") if name == "memmap" else folder / "rows.npy"
-    if name == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame(y, columns=["a", "b"])
-    if name == "polars":
-        import polars as pl
-
-        return pl.DataFrame({"a": y[:, 0], "b": y[:, 1]})
-    if name == "tensor":
-        import torch
-
-        return torch.tensor(y)
-    gaps = bool(np.isnan(y).any())
-    parts, weights = np.array_split(y, 3), None if weight is None else np.array_split(weight, 3)
-    made: dict[str, Callable[[], Any]] = {
-        "array": lambda: y,
-        "fortran": lambda: np.asfortranarray(y),
-        "strided": lambda: np.repeat(y, 2, axis=0)[::2],
-        "float32": lambda: y.astype(np.float32),
-        "int": lambda: y.astype(np.int32),
-        "list": y.tolist,
-        "source": lambda: data.ArraySource(y, weight, allow_missing=gaps),
-        "blocks": lambda: lambda: iter(parts if weights is None else zip(parts, weights, strict=True)),
-        "units": lambda: data.UnitSource(parts, weights, allow_missing=gaps),
-    }
-    return made[name]()
-
-
-def _counts_as(name: str, matrix: Any, weight: Any = None) -> Any:
-    tokens = matrix.toarray()
-    document, word = (np.repeat(place, tokens[tokens > 0]) for place in np.nonzero(tokens))
-    made: dict[str, Callable[[], Any]] = {
-        "csr": lambda: matrix,
-        "csc": matrix.tocsc,
-        "coo": matrix.tocoo,
-        "int8": lambda: matrix.astype(np.int8),
-        "tokens": lambda: (document, word),
-        "token source": lambda: data.TokenSource(
-            document, word, n_documents=matrix.shape[0], n_words=matrix.shape[1], sample_weight=weight
-        ),
-        "count source": lambda: data.CountSource(matrix, weight),
-        "dense": lambda: tokens,
-        "fractions": lambda: matrix * 0.5,
-    }
-    return made[name]()
+        return COUNTS[name].make(counts(case), weight, folder)
+    return ROWS[name].make(ROWS[name].values(rows_of(case)), weight, folder)
 
 
 def plain_data(case: dict[str, Any]) -> Any:
-    """Return the same data as an array, or a matrix in rows."""
-    if case["source"] in COUNTS:
-        # A weight is one of a token there.
-        same = {"fractions": "fractions", "tokens": "tokens", "token source": "tokens"}.get(
-            case["source"], "csr"
-        )
-        return _counts_as(same, counts(case))
-    y = rows_of(case)
-    return y.astype(np.float32).astype(np.float64) if case["source"] == "float32" else y
+    """Return the same data as an array, a matrix in rows, or tokens, which have weights of their own."""
+    if case["source"] not in COUNTS:
+        return ROWS[case["source"]].values(rows_of(case))
+    if case["source"] in TOKENS:
+        return tokens_of(counts(case))
+    return sp.csr_array(counts(case) * (0.5 if case["source"] == "fractions" else 1))
 
 
 def method_of(case: dict[str, Any]) -> Any:
@@ -236,7 +189,7 @@ def weight_of(case: dict[str, Any]) -> Any:
         return None
     n = case["n"]
     if case["source"] in COUNTS:
-        n = int(counts(case).sum()) if case["source"] in ("tokens", "token source") else 8
+        n = int(counts(case).sum()) if case["source"] in TOKENS else 8
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=n)
     if case["weight"] == "zeros":
         weight[::5] = 0.0
@@ -258,13 +211,8 @@ def result_of(
         options |= {key: wanted[key] for key in wanted if case["start"] in (key, "both")}
     n_iter: Any = {"int": N_ITER, "none": 0, "random": swiftem.RandomTermination(N_ITER)}[case["n_iter"]]
     if case["draws"] == "given" and method.index_streams:
-        n = (
-            int(counts(case).sum())
-            if case["source"] in COUNTS
-            else 3
-            if case["source"] in UNITS
-            else case["n"]
-        )
+        n = 3 if case["source"] in UNITS else case["n"]
+        n = int(counts(case).sum()) if case["source"] in COUNTS else n
         size = (0 if case["n_iter"] == "none" else N_ITER, method.batch_size)
         drawn = [np.random.default_rng(k).integers(n, size=size) for k in range(method.index_streams)]
         options["draws"] = drawn[0] if len(drawn) == 1 else tuple(drawn)
@@ -315,11 +263,11 @@ def finding(case: dict[str, Any], folder: Path) -> str:
         except Exception as error:
             return problem_of(error)
         # Rows of files are drawn in windows, those of a start too, and units as such: the runs are others.
-        is_other = case["source"] in (*STORED, *UNITS)
+        is_other = case["source"] in ROWS and ROWS[case["source"]].stored
         is_drawn = bool(method_of(case).index_streams) and case["draws"] == "seeded"
         has_start = case["start"] is not None
         is_own = (is_other and (is_drawn or not has_start)) or case["source"] in UNITS
-        source = given_data(case, folder) if is_own else (plain_data(case), weight_of(case))
+        source = given_data(case, folder) if is_own else Input(plain_data(case), weight_of(case))
         try:
             plain = result_of(case, source, "reference", folder, is_plain=True)
         except Exception as error:

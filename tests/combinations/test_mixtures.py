@@ -1,8 +1,7 @@
 """Mixtures: every parameter with every kind of input, and every call after the fit, give the array's results.
 
 A finding is a result that is not that of the same rows in a float64 array, a number that is not finite, an
-exception that is no ValueError or TypeError of one sentence, or a foreign warning. ``python
-tests/combinations/mixtures.py`` prints the findings of other seeds.
+exception that is no ValueError or TypeError of one sentence, or a foreign warning.
 """
 
 from functools import cache
@@ -25,6 +24,18 @@ def test_a_case(case, tmp_path):
     assert findings(case, tmp_path) == [], described(case)
 
 
+def wrong_cases(cases, folder):
+    """Return the findings of the cases that have any."""
+    found = {}
+    for case in cases:
+        here = folder / str(case["number"])
+        here.mkdir()
+        wrong = findings(case, here)
+        if wrong:
+            found[described(case)] = wrong
+    return found
+
+
 @cache
 def all_cases(name, rows):
     return cases_of(name, 2, list(rows), list(KINDS))
@@ -36,25 +47,11 @@ def all_cases(name, rows):
 @pytest.mark.parametrize("name", list(FACTORS))
 def test_all_cases(name, rows, part, tmp_path):
     """Thousands of cases: every pair of values occurs."""
-    found = {}
-    for case in all_cases(name, rows)[part::PARTS]:
-        folder = tmp_path / str(case["number"])
-        folder.mkdir()
-        wrong = findings(case, folder)
-        if wrong:
-            found[described(case)] = wrong
-    assert found == {}
+    assert wrong_cases(all_cases(name, rows)[part::PARTS], tmp_path) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "family"])
 def test_cases_of_more_rows_than_starts_look_at(name, tmp_path):
     """Above 50,000 rows stored rows start from a sample, and above 100,000 k-means uses batches."""
-    found = {}
-    for case in cases_of(name, 3, [60_000, 110_000], list(KINDS), most=25):
-        folder = tmp_path / str(case["number"])
-        folder.mkdir()
-        wrong = findings(case, folder)
-        if wrong:
-            found[described(case)] = wrong
-    assert found == {}
+    assert wrong_cases(cases_of(name, 3, [60_000, 110_000], list(KINDS), most=25), tmp_path) == {}

@@ -102,8 +102,8 @@ def test_columns_of_files(make, column, place, value, tmp_path):
 
 
 COMMANDS = {
-    "fit": ["fit", "table.csv", "-m", "2", "-o", "new"],
-    "fit from the file": ["fit", "table.csv", "-m", "2", "-o", "new", "--memory-limit", "500MB"],
+    "fit": ["fit", "table.csv", "-k", "2", "-o", "new"],
+    "fit from the file": ["fit", "table.csv", "-k", "2", "-o", "new", "--memory-limit", "500MB"],
     "update": ["fit", "table.csv", "--update", "model"],
     "score": ["score", "model", "table.csv"],
 }

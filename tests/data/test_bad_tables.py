@@ -17,7 +17,7 @@ from swiftem import GaussianMixture, methods, models
 from swiftem.data import BlockSource, as_source, open_source, read_corpus, read_table
 
 ROWS = np.arange(12.0).reshape(6, 2)
-OMIT = "fill in such rows, or skip them (read_table has skip_missing=True)."
+OMIT = "fill in such rows, or skip them (skip_missing=True, on the command line --missing skip)."
 
 
 def pass_over(path, **options):

@@ -75,7 +75,7 @@ def command_line(folder: Path, count: int, seed: int) -> int:
     words = [f"word{first}{last}" for first in "abcdefgh" for last in "abcdefgh"]
     text.write_text("\n".join(" ".join(rng.choices(words, k=30)) for _ in range(200)))
     commands = {
-        "fit": ["fit", str(table), "-m", "3", "--tol", "0", "--max-passes", "30"],
+        "fit": ["fit", str(table), "-k", "3", "--tol", "0", "--max-iter", "30"],
         "topics": ["topics", str(text), "--topics", "3"],
     }
     seconds, pressed = {}, 0

@@ -1,8 +1,7 @@
-"""Cross table of components and known groups: the number of rows for each pair."""
+"""Components beside known groups: the number of rows for each pair."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,15 +9,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.components import show_table
+from swiftem.cli.rows import Rows, is_regression
 from swiftem.cli.screen import Console
-from swiftem.core.types import Array
-
-__all__ = ["check_labels", "show_cross_table"]
+from swiftem.show.table import Table
 
 MOST_LABELS = 100
 """A column of more different values is no column of groups."""
-MISSING = "(missing)"
 
 
 def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
@@ -27,66 +23,36 @@ def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
     if found > MOST_LABELS:
         raise typer.BadParameter(
             f"the column must have at most {MOST_LABELS} different values, got {found:,} in {column!r}: "
-            "name a column of groups, or use --drop to leave it out.",
+            "name a column of groups.",
             param_hint="'--label'",
         )
 
 
-def show_cross_table(
-    console: Console,
-    found: NDArray[Any],
-    labels: NDArray[Any],
-    n_components: int,
-    name: str,
-    weights: Array | None,
-) -> None:
-    """Print the number or weight of rows by component and label, and the agreement of both groupings.
-
-    Parameters
-    ----------
-    console : Console
-        Where to print.
-    found : ndarray of int, shape (n,)
-        The most probable component of each row.
-    labels : ndarray of str, shape (n,)
-        The labels; an empty text is a missing label.
-    n_components : int
-        M.
-    name : str
-        The column of labels, by name or number.
-    weights : ndarray, shape (n,), or None
-        Weights of the rows.
-    """
-    name = f"column {name}" if name.isdigit() else name
-    heads = _sorted(set(labels.tolist()))
-    place = {head: number for number, head in enumerate(heads)}
-    cell = found * len(heads) + np.array([place[label] for label in labels.tolist()])
-    counts = np.bincount(cell, weights, minlength=n_components * len(heads)).reshape(n_components, -1)
-    console.print(
-        f"{'Rows' if weights is None else 'Weights of rows'} by component and {name}:", soft_wrap=True
-    )
-    columns = [("component", [str(m) for m in range(n_components)])]
-    columns += [(head or MISSING, [_shown(count) for count in counts[:, j]]) for j, head in enumerate(heads)]
-    show_table(console, columns, fixed=1, what="label")
-    known = labels != ""
-    if weights is None and known.any():
+def show_cross_table(console: Console, mixture: Any, rows: Rows, label: str) -> None:
+    """Print the number or weight of rows by component and label, and the agreement of both groupings."""
+    assert rows.labels is not None
+    found = (mixture.predict_class if is_regression(mixture) else mixture.predict)(*rows.data)
+    name = f"column {label}" if label.isdigit() else label
+    groups = sorted({str(group) for group in rows.labels.tolist()} - {""})
+    with suppress(ValueError):
+        groups.sort(key=float)
+    groups += [""] * ("" in rows.labels)
+    weight = np.ones(len(found), dtype=int) if rows.weights is None else rows.weights
+    cells = [
+        [m, *(weight[(found == m) & (rows.labels == group)].sum() for group in groups)]
+        for m in range(mixture.n_components)
+    ]
+    what = "Rows" if rows.weights is None else "Weights of rows"
+    heads = ["component", *(group or "(missing)" for group in groups)]
+    known = rows.labels != ""
+    notes = []
+    if rows.weights is None and known.any():
         from sklearn.metrics import adjusted_rand_score
 
-        agreement = adjusted_rand_score(labels[known].astype(str), found[known])
-        console.print(
+        agreement = adjusted_rand_score(rows.labels[known].astype(str), found[known])
+        notes = [
             f"Adjusted Rand index {agreement:.4f} (1: components and {name} are the same groups, 0: as by "
-            "chance).",
-            soft_wrap=True,
-        )
-
-
-def _sorted(labels: set[str]) -> list[str]:
-    """Return the labels sorted as numbers if all are numbers, otherwise as text; missing ones are last."""
-    known: Sequence[str] = sorted(labels - {""})
-    with suppress(ValueError):
-        known = sorted(known, key=float)
-    return [*known, *(labels & {""})]
-
-
-def _shown(count: float) -> str:
-    return f"{count:,.0f}" if count == int(count) else f"{count:,.6g}"
+            "chance)."
+        ]
+    formats = dict.fromkeys(heads, lambda count: f"{count:,.6g}")
+    console.say(Table(f"{what} by component and {name}:", heads, cells, notes, formats=formats))

@@ -1,8 +1,9 @@
-"""Failures of commands: one sentence and an exit code; the group of commands says what was meant."""
+"""Failures of commands: one sentence and an exit code; the group of commands suggests what was meant."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -13,23 +14,13 @@ import typer
 from typer.core import TyperGroup
 
 from swiftem.core.messages import visible
-from swiftem.data import UnknownColumnError
-
-__all__ = [
-    "FAILED",
-    "INTERRUPTED",
-    "Group",
-    "in_options",
-    "one_sentence",
-    "plain",
-    "tell",
-    "writing",
-]
 
 FAILED = 1
 """Exit code if data or a model cannot be used."""
 INTERRUPTED = 130
-"""Exit code of a program that Ctrl-C ended, as shells have it."""
+"""Exit code of a program that Ctrl-C ended, as in shells."""
+ARGUMENTS = "swiftem.arguments"
+"""Key of the words of the command line in the context's ``meta``."""
 
 
 def tell(sentence: str) -> None:
@@ -37,74 +28,54 @@ def tell(sentence: str) -> None:
     typer.echo(visible(sentence), err=True)
 
 
-IN_OPTIONS = {
-    "checkpoint='": "--checkpoint '",
-    "fewer components, a larger reg_covar or a prior": "fewer --components or a larger --reg-covar",
-    ": use resume='auto' to begin one": ": leave --resume out to begin one",
-    "resume=True": "--resume",
-    "memory_limit must": "--memory-limit must",
-    "device_memory_limit must": "--device-memory-limit must",
-    "device must be 'cpu'": "--device must be cpu",
-    "device='": "--device '",
-    "data can only be read in order, and": (
-        "text files are read in order (several files, or one with --memory-limit), and"
-    ),
-    "leave out such rows, or give student-t(covariance='diag')": (
-        "use --skip-missing, or --family \"student-t(covariance='diag')\""
-    ),
-    "leave out such rows, or choose another family": "use --skip-missing, or another --family",
-    "has no unit vector, leave out such rows": "has no unit vector, use --skip-missing",
-    "skip them (read_table has skip_missing=True)": (
-        "use --skip-missing (fit and select also have --ignore-missing)"
-    ),
-    "text_column (--text-column on the command line)": "--text-column",
-    "text_column is": "--text-column is",
-    "vocabulary is": "--vocabulary is",
-    "label_column must": "--by must",
-    "label_column is": "--by is",
-    "drop_common is": "--drop-common is",
-    "stop_words is": "--stop-words is",
-    "phrases is": "--phrases is",
-    "drop_common=": "--drop-common ",
-    "drop_common must": "--drop-common must",
-    "stop_words must be 'english'": "--stop-words must be none, a file of words, english",
-    ", None or a list of words, got": ", got",
-}
-"""Arguments in messages of the library, and the options in their place."""
+def parameter_of(error: Exception) -> str:
+    """Return the parameter that an error of the library is about: the first word of its sentence.
 
-
-def in_options(sentence: str) -> str:
-    """Return a message of the library with options in place of arguments.
-
-    >>> in_options("checkpoint='a' holds a run already: use resume=True to resume it.")
-    "--checkpoint 'a' holds a run already: use --resume to resume it."
+    >>> parameter_of(ValueError("tol must be at least 0, got -1."))
+    'tol'
+    >>> parameter_of(ValueError("The 'tol' parameter of PLSA must be a float."))  # scikit-learn's words
+    'tol'
     """
-    for words, option in IN_OPTIONS.items():
-        sentence = sentence.replace(words, option)
-    return sentence
+    found = re.match(r"(?:The ')?([a-z]\w*)", str(error))
+    name = str(getattr(error, "argument", found[1] if found else ""))
+    return "columns" if name == "drop" else name  # as --columns -A,-B
 
 
 @contextmanager
-def one_sentence(interrupted: str = "Interrupted; nothing was written.") -> Iterator[None]:
+def one_sentence(
+    context: typer.Context, interrupted: str = "Interrupted; nothing was written."
+) -> Iterator[None]:
     """End the program with a sentence instead of a traceback: 1 for files, 2 for options, 130 for Ctrl-C."""
     try:
         yield
-    except UnknownColumnError as error:
-        raise typer.BadParameter(str(error), param_hint=f"'--{error.argument}'") from None
     except BrokenPipeError:  # the reader of the output has ended: typer ends silently
         raise
     except MemoryError as error:
         tell(f"There is not enough memory ({error})." if str(error) else "There is not enough memory.")
         raise typer.Exit(FAILED) from None
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        options = {part.name: part.opts[0] for part in context.command.params if part.opts[0][0] == "-"}
+        if option := options.get(parameter_of(error)):
+            raise typer.BadParameter(str(error), param_hint=f"'{option}'") from None
+        if isinstance(error, TypeError):
+            raise
         sentence = str(error)
-        if isinstance(error, OSError) and error.strerror and error.filename is not None:
-            sentence = f"{error.filename} cannot be read: {error.strerror.lower()}."
-        tell(in_options(sentence))
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror.lower() if error.filename is not None else error.strerror
+            sentence = reason if error.filename is None else f"{error.filename} cannot be read: {reason}."
+        tell(sentence)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         tell(interrupted)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def refuse(context: typer.Context, but: set[str], sentence: str) -> None:
+    """Raise BadParameter with this text for the first option on the command line, ``but`` for these."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name not in but and source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(sentence, param_hint=f"'{option.opts[0]}'")
 
 
 @contextmanager
@@ -122,24 +93,26 @@ SENTENCES = {
     "int_parsing": "{value!r} is not an integer.",
     "int_from_float": "{value!r} is not an integer.",
     "float_parsing": "{value!r} is not a number.",
-    "finite_number": "{value!r} is not a finite number.",
-    "greater_than_equal": "{value} is less than {ge}.",
-    "less_than_equal": "{value} is more than {le}.",
 }
-"""What pydantic, by which later versions of typer read options, calls an error, and the sentence for it."""
+"""Names of pydantic's errors, by which typer reads options, and sentences for them."""
 
 
 class Group(TyperGroup):
     """The commands of ``swiftem``."""
 
-    def make_context(self, *arguments: Any, **given: Any) -> Any:
-        """Read the options of the group."""
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **given: Any) -> Any:
+        """Read the options of the group, and keep the words of the command line."""
+        words = [str(info_name), *args]
         with _visible_errors():
-            return super().make_context(*arguments, **given)
+            context = super().make_context(info_name, args, *rest, **given)
+        context.meta[ARGUMENTS] = words
+        return context
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; an invalid option is named with its value and with the name that was meant."""
-        with _visible_errors():
+        """Run a command; errors of options have a sentence of their own."""
+        with _visible_errors(), warnings.catch_warnings():
+            # Columns are matched by the commands; scikit-learn would like to be told by data frames.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             try:
                 return super().invoke(ctx)
             except typer.BadParameter as error:
@@ -170,20 +143,19 @@ def _visible_errors() -> Iterator[None]:
 
 
 def plain(error: typer.BadParameter) -> str:
-    """Return the sentence of an error: with the value, and the choice that is close to it.
+    """Return the sentence of an error, with the choice that is close to the value.
 
-    >>> plain(typer.BadParameter("'fulll' is not one of 'full', 'tied'."))
-    "'fulll' is not one of 'full', 'tied': did you mean 'full'?"
+    >>> plain(typer.BadParameter("kind must be 'full' or 'tied', got 'fulll'."))
+    "kind must be 'full' or 'tied', got 'fulll': did you mean 'full'?"
     """
     sentence = error.message.removeprefix("Value error, ")
     cause: Any = error.__cause__
     found = cause.errors()[0] if hasattr(cause, "errors") else {}
     if found.get("type") in SENTENCES:
-        sentence = SENTENCES[found["type"]].format(value=found["input"], **found.get("ctx", {}))
-    if choice := re.fullmatch(r"'(.*)' is not one of (.*)\.", sentence):
-        close = get_close_matches(choice[1].lower(), re.findall(r"'([^']*)'", choice[2]), n=1)
-        sentence = f"{sentence[:-1]}: did you mean {close[0]!r}?" if close else sentence
-    return sentence
+        return SENTENCES[found["type"]].format(value=found["input"])
+    choices, got, value = sentence.rpartition(", got '")
+    close = get_close_matches(value.lower().rstrip("'."), re.findall(r"'([^']*)'", choices), n=1)
+    return f"{sentence.rstrip('.')}: did you mean {close[0]!r}?" if got and close else sentence
 
 
 def _without_types(options: list[Any]) -> list[Any]:

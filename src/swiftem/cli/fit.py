@@ -1,215 +1,231 @@
-"""``swiftem fit``: fits a mixture to a table, with a progress bar, and writes the model to a file."""
+"""``swiftem fit``: fits a mixture to a table and writes it to a file; ``--update`` goes on with one."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any
 
-from rich.text import Text
+import typer
 
-from swiftem.cli.components import screen, show_components
-from swiftem.cli.cross_table import show_cross_table
-from swiftem.cli.failures import INTERRUPTED, in_options, one_sentence, tell
-from swiftem.cli.model_file import KINDS
-from swiftem.cli.screen import Console
-from swiftem.cli.table_options import TableChoice
-from swiftem.cli.table_rows import (
-    Rows,
-    check_rows,
-    check_text,
-    chosen_family,
-    name_of,
-    numbered,
-    on_cluster,
-    read_rows,
-    read_units,
-    said_of,
-    saved,
+from swiftem.cli.cross_table import check_labels, show_cross_table
+from swiftem.cli.failures import INTERRUPTED, one_sentence, refuse, tell
+from swiftem.cli.options import (
+    FIT,
+    MODEL,
+    Choice,
+    ColumnsOption,
+    ComponentsOption,
+    CovarianceOption,
+    DeviceOption,
+    FamilyOption,
+    LabelOption,
+    MemoryLimitOption,
+    MethodOption,
+    MissingOption,
+    ModelFileOption,
+    ResponseOption,
+    SeedOption,
+    TablesArgument,
+    WeightsOption,
+    given,
+    option,
+    read_family_option,
 )
-from swiftem.core.checks import shortened
+from swiftem.cli.out_file import model_file, not_the_same
+from swiftem.cli.rows import Rows, family_of, is_regression, open_model, read_rows, rows_of_model, saved
+from swiftem.cli.screen import MOST_ROWS, Console
 from swiftem.core.process import clock
-from swiftem.fit.checkpoint import checkpoint
-from swiftem.fit.config import Config, config_context
-from swiftem.show.numbers import criterion_text, mean_text, passes_text
+from swiftem.data.tables import table_files
+from swiftem.fit.checkpoint import checkpoint as checkpoints
+from swiftem.fit.config import config_context
+from swiftem.show.numbers import counted, criterion_text, mean_text
 
-__all__ = ["FitRequest", "fit"]
-
-NOT_KEPT = "not written, as --out names no file"
-
-
-class CheckpointOptions(TypedDict):
-    """Arguments of :func:`swiftem.checkpoint`."""
-
-    folder: Path
-    every: int | None
-    resume: bool
+NOT_WRITTEN = "not written, as --out names no file"
+UPDATES = {"tables", "update", "out", "columns", "weights", "missing"}
+"""What --update takes; all else belongs to a new fit."""
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    """Arguments of the command: files, columns, parameters of the estimator, limits; ``out`` may be None."""
+def fit(
+    context: typer.Context,
+    tables: TablesArgument,
+    columns: ColumnsOption = None,
+    missing: MissingOption = None,
+    weights: WeightsOption = None,
+    label: LabelOption = None,
+    response: ResponseOption = None,
+    n_components: ComponentsOption = None,
+    family: FamilyOption = None,
+    covariance_type: CovarianceOption = None,
+    reg_covar: Annotated[float | None, option(metavar="X", panel=MODEL)] = None,
+    method: MethodOption = None,
+    max_iter: Annotated[int | None, option(metavar="N", panel=FIT)] = None,
+    tol: Annotated[
+        float | None, option(metavar="X", panel=FIT, help="Least gain of the log-likelihood per pass.")
+    ] = None,
+    random_state: SeedOption = 0,
+    device: DeviceOption = None,
+    memory_limit: MemoryLimitOption = None,
+    checkpoint: Annotated[
+        Path | None,
+        option(metavar="DIR", panel=FIT, help="Folder for a checkpoint."),
+    ] = None,
+    resume: Annotated[bool, option("--resume", panel=FIT, help="Resume from --checkpoint.")] = False,
+    update: Annotated[
+        Path | None,
+        option(metavar="MODEL", panel=FIT, help="Update this model with new rows instead."),
+    ] = None,
+    out: ModelFileOption = None,
+) -> None:
+    """Fit a mixture to a table, show it, and write it to a file.
 
-    tables: Sequence[Path]
-    out: Path | None
-    choice: TableChoice
-    parameters: dict[str, Any]
-    limits: Config
-    checkpoint: CheckpointOptions | None = None
-    scheduler: str | None = None
-
-
-def fit(request: FitRequest) -> int:
-    """Read, fit, write the model, show it, and return the exit code: 0, or 130 after Ctrl-C."""
-    with one_sentence(), on_cluster(request.scheduler) as client:
-        console = screen()
-        reading = Text(f"Reading {name_of(request.tables)}")  # a name may have what looks like markup
-        with console.status(reading) if console.is_terminal else nullcontext():
-            family = request.parameters.get("family")
-            limit = request.limits.get("memory_limit")
-            assert not isinstance(limit, int)
-            if client is None:
-                by_text = None if request.choice.response is not None else family
-                table = read_rows(request.tables, request.choice, limit, by_text)
-            else:
-                table = read_units(request.tables, request.choice, client)
-        for note in table.notes:
-            tell(note)
-        check_rows(request.tables, request.choice, table, request.parameters["n_components"])
-        if family is not None and table.y is None:
-            chosen = request.parameters | {"family": chosen_family(family, table)}
-            request = replace(request, parameters=chosen)
-        console.print(_task(request, table), soft_wrap=True)
-        mixture = _mixture(request, table, verbose=console.is_terminal)
-        began = clock()
-        with config_context(**request.limits):
-            interrupted = _fit(mixture, table, request.checkpoint)
-        seconds = clock() - began
+    Ctrl-C ends the fit and keeps the current model.
+    """
+    with one_sentence(context):
+        not_the_same(out, *tables)
+        choice = Choice.of(columns, missing, weights=weights, label=label, response=response)
+        if update is not None:
+            refuse(context, UPDATES, "the model of --update keeps the one that it was fitted with.")
+            _update(update, tables, choice, update if out is None else out)
+            return
+        if n_components is None:
+            raise ValueError("n_components must be given for a new fit; swiftem select compares several.")
+        if resume and checkpoint is None:
+            raise ValueError("resume must have the folder of --checkpoint.")
+        parameters = given(
+            covariance_type=covariance_type,
+            reg_covar=reg_covar,
+            method=method,
+            max_iter=max_iter,
+            tol=tol,
+            device=device,
+            missing="ignore" if missing == "ignore" and response is None else None,
+        )
+        console = Console()
+        wanted = family_option_of(family, response)
+        mixture = _estimator(wanted, n_components, response, parameters)
+        mixture.set_params(random_state=random_state, verbose=int(console.is_terminal))
+        with config_context(memory_limit=memory_limit):
+            with console.doing(f"Reading {tables[0]}"):
+                of_rows = None if response is not None else wanted
+                rows = read_rows(tables, choice, of_rows, memory_limit)
+            check_labels(rows.labels, label)
+            rows.check_enough(n_components)
+            said = f"{mixture.get_params().get('covariance_type')} covariance"
+            if wanted is not None:
+                mixture.family, said = family_of(wanted, rows)
+                said = f"family {said}" if isinstance(wanted, str) and wanted != "auto" else said
+            if response is not None:
+                said = f"regressions of {rows.response or 'the last column'}, {said}"
+            console.say(f"{rows.said}; {counted(n_components, 'component')}, {said}.")
+            began = clock()
+            place = nullcontext() if checkpoint is None else checkpoints(checkpoint, resume=resume)
+            is_interrupted = _fit(mixture, rows, place)
         if not hasattr(mixture, "weights_"):
             tell("Interrupted before there was a model; nothing was written.")
-            return INTERRUPTED
+            raise typer.Exit(INTERRUPTED)
         mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
-        try:
-            measured = None if interrupted else _measured(mixture, table)
-        except KeyboardInterrupt:
-            measured, interrupted = None, True
-        if table.y is not None:
-            mixture.response_name_ = table.response
-        mixture._layout = table.layout
-        with saved(mixture, table.names, request.out):
-            show_components(console, mixture, table.names)
-            if table.labels is not None and not interrupted:
-                _compare(console, request, mixture, table)
-            for line in _summary(request, mixture, measured, seconds):
-                console.print(line, soft_wrap=True)
-    return INTERRUPTED if interrupted else 0
+        after = f"after {counted(mixture.n_iter_, 'pass')} of {mixture.method_} in {clock() - began:.1f} s"
+        rows.name(mixture)
+        with saved(mixture, out):
+            console.say(mixture.summary().head(MOST_ROWS, "column"))
+            console.say()
+            if is_interrupted:
+                written = f"the model so far is in {out}" if out else NOT_WRITTEN
+                more = "; --resume continues the fit" if checkpoint is not None else ""
+                console.say(f"Interrupted {after}: {written}{more}.")
+                raise typer.Exit(INTERRUPTED)
+            if rows.labels is not None and label is not None:
+                show_cross_table(console, mixture, rows, label)
+                console.say()
+            _show_end(console, mixture, rows, after)
+            console.say(f"Model: {out or NOT_WRITTEN}{'' if out else '.'}")
 
 
-def _task(request: FitRequest, table: Rows) -> str:
-    given = request.parameters
-    family = given.get("family")
-    kind = f"family {family}" if family else f"{KINDS[given.get('covariance_type', 'full')]} covariance"
-    if table.y is not None:
-        kind = f"regressions of {table.response or 'the last column'}, family {family}"
-    if isinstance(family, dict):
-        kind = "; ".join(f"{name} for {shortened(columns)}" for name, columns in family.items())
-    what = "1 component" if given["n_components"] == 1 else f"{given['n_components']} components"
-    return f"{said_of(request.tables, table)}; {what}, {kind}."
+def family_option_of(family: str | None, response: str | None) -> Any:
+    """Return a family as given; None for :class:`swiftem.GaussianMixture`."""
+    if response is not None:
+        return family or "gaussian"
+    return None if family in (None, "gaussian") else read_family_option(str(family))
 
 
-def _mixture(request: FitRequest, table: Rows, verbose: bool) -> Any:
+def _estimator(family: Any, n_components: int, response: str | None, parameters: dict[str, Any]) -> Any:
+    """Return the unfitted estimator, which has checked its parameters."""
     from swiftem.estimators import GaussianMixture, Mixture, RegressionMixture
 
-    parameters = request.parameters
-    if table.y is not None:
-        return RegressionMixture(**parameters, verbose=int(verbose))
-    if isinstance(parameters.get("family"), dict):
-        parameters = parameters | {"family": numbered(parameters["family"], table)}
-        check_text(parameters["family"], table, table.names)
-    made = Mixture if "family" in parameters else GaussianMixture
-    return made(**parameters, verbose=int(verbose))
+    made = GaussianMixture if family is None else Mixture if response is None else RegressionMixture
+    if family is not None:
+        parameters = parameters | {"family": family}
+    for name in parameters:
+        if name not in made().get_params():
+            raise ValueError(f"{name} must be left out here: {made.__name__} has no such parameter.")
+    mixture: Any = made(n_components, **parameters)
+    mixture._validate_params()
+    return mixture
 
 
-def _fit(mixture: Any, table: Rows, options: CheckpointOptions | None) -> bool:
+def _fit(mixture: Any, rows: Rows, place: Any) -> bool:
     """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem.fit.interrupted import InterruptedWarning
 
-    interrupted = False
+    is_interrupted = False
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with nullcontext() if options is None else checkpoint(**options):
-                mixture.fit(*table.data, sample_weight=table.weights)
+            with place:
+                mixture.fit(*rows.data, sample_weight=rows.weights)
         except KeyboardInterrupt:  # outside of the passes, which end in order
-            interrupted = True
-        except OSError as error:
-            raise OSError(in_options(error.strerror or str(error))) from None
-        except ValueError as error:
-            raise ValueError(in_options(str(error))) from None
-    told = set()
+            is_interrupted = True
+    told: dict[str, None] = {}
     for warning in caught:
-        sentence = str(warning.message)
-        is_of_fit = issubclass(warning.category, ConvergenceWarning)
+        # What has not converged is in the summary.
         if issubclass(warning.category, InterruptedWarning):
-            interrupted = True
-        elif is_of_fit and "did not converge" in sentence:
-            pass  # it is in the summary
-        elif issubclass(warning.category, UserWarning) and sentence not in told:
-            told.add(sentence)
-            tell(in_options(_own_advice(sentence, warning.category)))
-    return interrupted
+            is_interrupted = True
+        elif issubclass(warning.category, UserWarning) and not issubclass(
+            warning.category, ConvergenceWarning
+        ):
+            told[str(warning.message)] = None
+    for sentence in told:
+        tell(sentence)
+    return is_interrupted
 
 
-def _own_advice(sentence: str, category: type[Warning]) -> str:
-    """Return the warning of the estimator with the advice that the command has options for."""
-    from swiftem.estimators import SpuriousComponentWarning
+def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:
+    """Print how a fit ended, its log-likelihood and BIC."""
+    from swiftem.mixture.scores import criteria
 
-    if not issubclass(category, SpuriousComponentWarning):
-        return sentence
-    what, use, _ = sentence.replace("reg_covar", "--reg-covar").rpartition(". Use ")
-    return f"{what}{use}a larger --reg-covar, fewer --components, fewer --columns, or another --family."
-
-
-def _measured(mixture: Any, table: Rows) -> tuple[float, float]:
-    """Return the mean log-likelihood, which is also saved in the model file, and BIC."""
-    mixture.log_likelihood_ = mean = float(mixture.score(*table.data, sample_weight=table.weights))
-    return mean, float(mixture.bic(*table.data, sample_weight=table.weights))
+    distance, mean = mixture.stationarity_, mixture.log_likelihood_
+    ended = (
+        f"Converged {after}" if mixture.converged_ else f"Not converged {after}: raise --max-iter or --tol"
+    )
+    near = "" if distance != distance else f"; distance from a stationary point {distance:.1e}"
+    bic = criteria(rows.total * mean, rows.total, mixture._n_parameters())["bic"]
+    console.say(f"{ended}{near}.")
+    console.say(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
 
 
-def _compare(console: Console, request: FitRequest, mixture: Any, table: Rows) -> None:
-    """Show the cross table of components and labels."""
-    assert table.labels is not None
-    assert request.choice.label is not None
-    found = mixture.predict(table.X) if table.y is None else mixture.predict_class(*table.data)
-    show_cross_table(console, found, table.labels, mixture.n_components, request.choice.label, table.weights)
-    console.print()
-
-
-def _summary(
-    request: FitRequest,
-    mixture: Any,
-    measured: tuple[float, float] | None,
-    seconds: float,
-) -> list[str]:
-    after = f"after {passes_text(mixture)} of {mixture.method_} in {seconds:.1f} s"
-    if measured is None:
-        resume = "" if request.checkpoint is None else "; --resume continues the fit"
-        kept = NOT_KEPT if request.out is None else f"the model so far is in {request.out}{resume}"
-        return [f"Interrupted {after}: {kept}."]
-    if mixture.converged_:
-        ended = f"Converged {after}"
-    else:
-        ended = f"Not converged {after}: raise --max-passes or --tol"
-    distance = mixture.stationarity_
-    lines = [
-        f"{ended}." if distance != distance else f"{ended}; distance from a stationary point {distance:.1e}."
-    ]
-    mean, bic = measured
-    lines.append(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
-    lines.append(f"Model: {request.out}" if request.out else f"Model: {NOT_KEPT}.")
-    return lines
+def _update(model: Path, tables: Sequence[Path], choice: Choice, out: Path) -> None:
+    """Update the model with each table in turn, and write it; the old file is kept until then."""
+    console = Console()
+    mixture = open_model(model, instead="--update takes a model, written by swiftem fit")
+    if is_regression(mixture) and mixture.family == "poisson":
+        raise ValueError(f"update must have another model than {model}, of Poisson responses: fit all rows.")
+    model_file(out)
+    began, n = clock(), 0
+    for table in (file for path in tables for file in table_files(path)):
+        rows = rows_of_model(mixture, table, choice)
+        mixture.partial_fit(*rows.data, sample_weight=rows.weights)
+        n += len(rows.X)
+        console.say(
+            f"{table}: {counted(len(rows.X), 'row')}, mean log-likelihood "
+            f"{mean_text(mixture.lower_bound_)} before the update."
+        )
+    with saved(mixture, out):
+        console.say(mixture.summary().head(MOST_ROWS, "column"))
+        console.say()
+        console.say(f"Updated with {counted(n, 'row')} in {clock() - began:.1f} s.")
+        console.say(f"Model: {out}")

@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,24 +15,13 @@ from numpy.typing import NDArray
 
 from swiftem.core.files import replacing
 
-__all__ = [
-    "WRITTEN",
-    "model_file",
-    "not_the_same",
-    "picture_file",
-    "table_file",
-    "writable_folder",
-    "write_csv",
-    "write_table",
-]
 
-PICTURES = (".png", ".svg", ".pdf")
-
-
-def model_file(path: Path) -> Path:
-    """Return the file for a model; raise BadParameter if it cannot be written."""
+def model_file(path: Path | None) -> Path | None:
+    """Return the file for a model, if any; raise BadParameter if it cannot be written."""
     from swiftem.data.tables import is_table
 
+    if path is None:
+        return None
     if is_table(path):
         raise typer.BadParameter(
             f"{path} has the ending of a table: use {path.with_suffix('.model').name}, for example."
@@ -61,24 +49,12 @@ def writable_folder(folder: Path) -> Path:
     return folder
 
 
-def picture_file(path: Path | None) -> Path | None:
-    """Return the file for a picture; raise BadParameter if it cannot be written."""
-    if path is None:
-        return None
-    ending = path.suffix.lower()
-    if ending not in PICTURES:
-        raise typer.BadParameter(f"{path} must end in .png, .svg or .pdf, got {ending or 'no ending'}.")
-    if find_spec("matplotlib") is None:
-        raise typer.BadParameter("pictures need matplotlib: install it with pip install 'swiftem[plot]'.")
-    return _writable(path)
-
-
-def not_the_same(out: Path | None, *others: Path, option: str = "--out") -> None:
+def not_the_same(out: Path | None, *others: Path) -> None:
     """Raise BadParameter if an output file is also an input."""
     for other in others:
         if out is not None and out.resolve() == other.resolve():
             raise typer.BadParameter(
-                f"{other} is what is read: name another file for the results.", param_hint=f"'{option}'"
+                f"{other} is also an input file: choose another --out.", param_hint="'--out'"
             )
 
 

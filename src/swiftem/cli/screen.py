@@ -3,24 +3,50 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import rich.console
 from rich.segment import Segment
+from rich.text import Text
 
 from swiftem.core.messages import visible
 
-__all__ = ["Console", "VisibleOutput"]
+PIPE = 100_000
+"""Width of a line that is not in a terminal."""
+MOST_ROWS = 60
+"""Rows of a table that is shown beside other results."""
 
 
 class Console(rich.console.Console):
-    """A console of rich, whose own control sequences are kept."""
+    """Standard output: text is wrapped at words in a terminal, and not at all elsewhere."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
-        """Return the segments of what is printed, with visible text."""
+        """Return the segments of what is printed, with visible text; rich's own sequences are kept."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
+
+    def say(self, line: object = "") -> None:
+        """Print a sentence, or a table in the width of the terminal; no word and no number is cut."""
+        is_table = hasattr(line, "to_text")
+        if is_table and not self.is_terminal:
+            line = line.to_text()  # type: ignore[attr-defined]
+        width = None if self.is_terminal else PIPE
+        self.print(line, width=width, overflow="ignore", crop=False, no_wrap=is_table)
+
+    def say_facts(self, facts: Mapping[str, str]) -> None:
+        """Print names and values, one per line."""
+        width = max(map(len, facts))
+        for name, value in facts.items():
+            self.say(f"{name:{width}}  {value}")
+
+    def doing(self, what: str) -> AbstractContextManager[Any]:
+        """Return a context that shows in a terminal what is being done."""
+        return self.status(Text(what)) if self.is_terminal else nullcontext()
 
 
 class VisibleOutput:

@@ -2,390 +2,380 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import partial
-from math import isfinite
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
-from swiftem.cli.choices import TopicsRequest
-from swiftem.cli.failures import FAILED, INTERRUPTED, in_options, one_sentence, tell
-from swiftem.cli.out_file import write_table
+from swiftem.cli.failures import ARGUMENTS, FAILED, INTERRUPTED, one_sentence, refuse, tell
+from swiftem.cli.options import (
+    DATA,
+    MODEL,
+    OUTPUT,
+    DeviceOption,
+    MemoryLimitOption,
+    MethodOption,
+    SeedOption,
+    given,
+    option,
+    read_counts,
+)
+from swiftem.cli.out_file import writable_folder
+from swiftem.cli.rows import open_model
 from swiftem.cli.screen import Console
-from swiftem.cli.select import compare_topics, write_comparison
-from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
-from swiftem.core.describe import environment
-from swiftem.core.files import write_atomically
 from swiftem.core.process import clock, uninterrupted
-from swiftem.core.types import Array
-from swiftem.data.documents.corpus import read_corpus
-from swiftem.data.documents.counts import CorpusCounts
-from swiftem.kernels.threads import get_threads
-from swiftem.show.numbers import mean_text, passes_text, seconds_text, share_text
-from swiftem.topics.explorer.content import explorer_content
-from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
-from swiftem.topics.explorer.names import TopicNames, read_names
-from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import TopicSummary, summarise_topics
+from swiftem.show.numbers import counted, mean_text, seconds_text, share_text
+from swiftem.show.table import Table
 
-__all__ = ["TopicsRequest", "apply_topics", "topics"]
-
-LEAST_DOCUMENTS = 50
-"""As in ``select_topics``."""
-MODEL, PAGE = "model.swiftem", "topics.html"
+MODEL_FILE, PAGE = "model.swiftem", "topics.html"
+APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"}
+"""What --apply takes; all else belongs to new topics."""
+MOST_NUMBERS = 8
+"""Numbers of topics that are compared."""
+N_WORDS = 5000
+WORDS = 10
+"""Shown of a topic."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a command has found: the corpus, its topics, and how the fit ended."""
+def topics(
+    context: typer.Context,
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CORPUS",
+            help="A folder of text files, a file with one document per line, CSV or Parquet with a column of "
+            "text, or counts (UCI, lda-c, MatrixMarket, SciPy's .npz).",
+        ),
+    ],
+    text_column: Annotated[
+        str | None, option("--text-column", metavar="COLUMN", panel=DATA, show_default="found by its length")
+    ] = None,
+    n_words: Annotated[
+        str,
+        option(
+            "--words",
+            metavar="N|FILE",
+            panel=DATA,
+            help="Number of words, the most frequent ones; of counts a file with the words, one per line.",
+        ),
+    ] = str(N_WORDS),
+    stop_words: Annotated[
+        str,
+        option(
+            metavar="LANGUAGE|FILE|none",
+            panel=DATA,
+            help="Words of texts to leave out: of a language such as de, or in a file.",
+        ),
+    ] = "english",
+    phrases: Annotated[
+        bool, option("--phrases", panel=DATA, help='Count pairs of words such as "new york" as one word.')
+    ] = False,
+    n_components: Annotated[
+        str,
+        option(
+            "--topics", "-k", metavar="K|A:B", panel=MODEL, help="Number of topics; several are compared."
+        ),
+    ] = "10",
+    apply: Annotated[
+        Path | None,
+        option(metavar="MODEL", panel=MODEL, help="Find the topics of this model, instead of new ones."),
+    ] = None,
+    method: MethodOption = None,
+    random_state: SeedOption = 0,
+    device: DeviceOption = None,
+    memory_limit: MemoryLimitOption = None,
+    label_column: Annotated[
+        str | None,
+        option(
+            "--by",
+            metavar="COLUMN",
+            panel=OUTPUT,
+            help="Show topics by this column of dates or groups; of files in a folder: folder.",
+        ),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        option(metavar="FILE", panel=OUTPUT, help="Names of topics, and topics to merge, from topics.html."),
+    ] = None,
+    out: Annotated[
+        Path,
+        option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            panel=OUTPUT,
+            callback=writable_folder,
+            help="Folder for the page, the model and the tables.",
+        ),
+    ] = Path("results/topics"),
+) -> None:
+    """Find the topics of a collection of texts.
 
-    corpus: CorpusCounts
-    model: Any
-    ending: str
-    groups: DocumentGroups | None
-    notes: Sequence[str]
-    names: tuple[str, ...] | None = None
-    fitted: Any = None
-    """The model before topics were merged."""
-    selection: Any = None
-    """The comparison of numbers of topics."""
-    blocks: CorpusInBlocks | None = None
-    """All documents, if ``corpus`` is a sample."""
-
-
-def topics(request: TopicsRequest, console: Console | None = None) -> int:
-    """Read the corpus, fit, show the topics, write everything to ``request.out``, and return the exit code.
-
-    Returns
-    -------
-    int
-        0; 1 if the corpus cannot be read or the results not be written; 130 after Ctrl-C.
+    Writes a page for the browser, the model, and tables of topics and documents. Ctrl-C keeps what is done.
     """
-    console = console or Console()
-    # A terminal may break a sentence; a log or a pipe gets it whole. Names may hold what looks like markup.
-    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
-    ended = "Interrupted while the corpus was read; nothing was written."
-    with one_sentence(ended), console.status("reading the corpus"):
-        names = None if request.names is None else read_names(request.names)
-        corpus, blocks = _read(request)
-        groups = None if request.by is None else group_documents(corpus.labels or (), request.by)
-    notes = [*corpus.notes, *(groups.notes if groups else ())]
-    for note in notes:
-        say(in_options(note))
-    size, tokens = (len(corpus), corpus.n_tokens) if blocks is None else (blocks.n_documents, blocks.n_tokens)
-    say(f"{_documents(size)} with {tokens:,.10g} words, {corpus.counts.shape[1]:,} of them different.")
-    most = request.topics if isinstance(request.topics, int) else max(request.topics)
-    if size < most:
-        raise typer.BadParameter(
-            f"{most} topics need at least as many documents, but {request.title} has "
-            + _documents(size)
-            + (" (each line is one)." if corpus.format == "text" else "."),
-            param_hint="'--topics'",
-        )
-    with one_sentence("Interrupted before there were topics; nothing was written."):
-        if isinstance(request.topics, int):
-            model, seconds, interrupted = _fit(
-                request, request.topics, corpus.counts if blocks is None else blocks.source, console
-            )
-            selection = None
-        else:
-            if blocks is not None:
-                said = "counts that are read in blocks need one number: give one, or raise --memory-limit."
-                raise typer.BadParameter(said, param_hint="'--topics'")
-            if size < LEAST_DOCUMENTS:
-                raise typer.BadParameter(
-                    f"several numbers are compared on at least {LEAST_DOCUMENTS} documents, but "
-                    f"{request.title} has {_documents(size)}: give one number.",
-                    param_hint="'--topics'",
+    from swiftem.cli.topics_files import Results, groups_of, write_results
+    from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
+    from swiftem.data import read_corpus
+    from swiftem.topics.explorer.names import read_names
+
+    console = Console()
+    vocabulary = None if n_words.isdigit() else Path(n_words)
+    with one_sentence(context):
+        to_name = None if names is None else read_names(names)
+        if apply is not None:
+            refuse(context, APPLIES, "this is for new topics; those of --apply are as they were fitted.")
+            _apply(console, apply, corpus, text_column, vocabulary, to_name, device, out)
+            return
+        numbers = thinned(read_counts(n_components))
+        parameters = given(method=method, device=device)
+        _check(parameters)
+        words = {"stop_words": _stop_words(stop_words), "phrases": phrases}
+        if vocabulary is None and int(n_words) < 1:
+            raise ValueError(f"n_words must be at least 1, got {n_words}.")
+        with console.doing("Reading the corpus"):
+            blocks: CorpusInBlocks | None = None
+            if memory_limit is not None and corpus.exists():
+                purposes = {"text_column": text_column, "label_column": label_column, **words}
+                blocks = corpus_in_blocks(corpus, memory_limit, vocabulary, purposes)
+            read = (
+                read_corpus(
+                    corpus,
+                    n_words=N_WORDS if vocabulary is not None else int(n_words),
+                    text_column=text_column,
+                    vocabulary=vocabulary,
+                    leave_out=out,
+                    label_column=label_column,
+                    **words,
                 )
-            selection, seconds = compare_topics(request, request.topics, corpus.counts, console)
-            model, interrupted = selection.best, selection.interrupted
-            say(repr(selection))
+                if blocks is None
+                else blocks.sample
+            )
+            groups = groups_of(read, label_column)
+        notes = [*read.notes, *(groups.notes if groups is not None else ())]
+        for note in notes:
+            console.say(note)
+        size, tokens = (len(read), read.n_tokens) if blocks is None else (blocks.n_documents, blocks.n_tokens)
+        console.say(
+            f"{counted(size, 'document')} with {tokens:,.10g} words, {read.counts.shape[1]:,} of them "
+            "different."
+        )
+        if size < numbers[-1]:
+            each = " (each line is one)" if read.format == "text" else ""
+            raise ValueError(
+                f"n_components must be at most the number of documents, but {corpus} has "
+                f"{counted(size, 'document')}{each}, got {numbers[-1]}."
+            )
+        if len(numbers) > 1 and blocks is not None:
+            raise ValueError("n_components must be one number for counts that are read in blocks.")
+    with one_sentence(context, "Interrupted before there were topics; nothing was written."):
+        began, selection = clock(), None
+        if len(numbers) == 1:
+            counts = read.counts if blocks is None else blocks.source
+            model, is_interrupted = _fit(
+                console, counts, numbers[0], memory_limit, parameters | {"random_state": random_state}
+            )
+        else:
+            selection = _compare(console, read.counts, numbers, random_state, parameters)
+            model, is_interrupted = selection.best, selection.interrupted
+            console.say(selection.shown)
             notes.append(selection.reason)
-        ending = _ending(model, seconds, interrupted)
-        found = Found(corpus, model, ending, groups, notes, selection=selection, blocks=blocks)
-        if names is not None:
-            found = _named(found, names, say)
-    written: list[Path] = []
+        ending = _ending(model, clock() - began, is_interrupted)
+        fitted, given_names = model, ("",) * len(model.components_)
+        if to_name is not None:
+            model, given_names, more = to_name.apply(model, read.word_names())
+            notes += more
+            for note in more:
+                console.say(note)
+    command = shlex.join(context.find_root().meta[ARGUMENTS])
+    results = Results(
+        corpus, read, model, fitted, ending, groups, tuple(notes), given_names, selection, blocks, command
+    )
+    written: list[str] = []
     try:
-        request.out.mkdir(parents=True, exist_ok=True)
         with uninterrupted():
-            written.append(_save(found.model, corpus, request.out / MODEL))
-        summary = summarise_topics(found.model, corpus, given=found.names)
-        console.print(_table(summary, console.width))
-        say(found.ending)
-        _write(request, found, summary, written)
+            out.mkdir(parents=True, exist_ok=True)
+            _save(model, read.words, out / MODEL_FILE)
+            written.append(MODEL_FILE)
+        console.say(topic_table(model, given_names, model.coherence(read.counts)))
+        console.say()
+        console.say(ending)
+        for file in write_results(results, out, label_column, random_state):
+            written.append(file.name)
     except KeyboardInterrupt:
-        interrupted = True
+        is_interrupted = True
     except OSError as error:
-        tell(f"The results could not be written to {request.out}: {error.strerror or error}.")
-        return FAILED
-    if interrupted:
-        files = ", ".join(file.name for file in written) or "nothing"
-        say(f"Interrupted: written is what there was ({files}).")
-    if any(file.name == PAGE for file in written):
-        say(f"Page: {request.out / PAGE} (open it in a browser); model and tables are beside it.")
-    return INTERRUPTED if interrupted else 0
+        tell(f"The results could not be written to {out}: {error.strerror or error}.")
+        raise typer.Exit(FAILED) from None
+    if is_interrupted:
+        console.say(f"Interrupted. Wrote {', '.join(written) or 'nothing'}.")
+    if PAGE in written:
+        console.say(f"Page: {out / PAGE} (open it in a browser); model and tables are beside it.")
+    if is_interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
-def _read(request: TopicsRequest) -> tuple[CorpusCounts, CorpusInBlocks | None]:
-    """Return the corpus; or a sample of it, and where all of it is."""
-    if request.memory_limit is not None and request.corpus.exists():
-        given = (request.corpus, request.memory_limit, request.format, request.vocabulary, request.scratch)
-        if (blocks := corpus_in_blocks(*given)) is not None:
-            request.check_for(blocks.sample.format)
-            return blocks.sample, blocks
-    return read_corpus(
-        request.corpus,
-        format=request.format,
-        n_words=request.words,
-        text_column=request.text_column,
-        vocabulary=request.vocabulary,
-        leave_out=request.out,
-        label_column=request.by,
-        **request.word_options(),
-    ), None
+def thinned(counts: list[int]) -> list[int]:
+    """Return at most :data:`MOST_NUMBERS` of the numbers, from first to last in about equal ratios.
+
+    >>> thinned(list(range(10, 101)))
+    [10, 14, 19, 27, 37, 52, 72, 100]
+    """
+    if len(counts) <= MOST_NUMBERS:
+        return counts
+    wanted = np.geomspace(counts[0], counts[-1], MOST_NUMBERS)
+    return sorted({min(counts, key=lambda count: abs(count - one)) for one in wanted})
 
 
-def _named(found: Found, names: TopicNames, say: Callable[[str], None]) -> Found:
-    """Return the topics with their names, merged as the file of names says."""
-    model, given, notes = names.apply(found.model, found.corpus.word_names())
-    for note in notes:
-        say(note)
-    return replace(found, model=model, fitted=found.model, names=given, notes=[*found.notes, *notes])
+def topic_table(model: Any, names: Sequence[str] = (), coherence: Any = None, shares: Any = None) -> Table:
+    """Return the topics with their words, the most prevalent first.
+
+    Parameters
+    ----------
+    model : PLSA
+        The model.
+    names : sequence of str, length K
+        Names that somebody gave to topics, or nothing.
+    coherence : array-like, shape (K,), optional
+        A further column.
+    shares : array-like, shape (K,), optional
+        Shares of the topics; by default of the corpus that was fitted.
+    """
+    heads = (
+        None if hasattr(model, "feature_names_in_") else [f"word {v}" for v in range(model.n_features_in_)]
+    )
+    words = model.top_words(heads, n=WORDS)
+    prevalence = np.asarray(model.topic_prevalence() if shares is None else shares)
+    rows: list[list[Any]] = []
+    for k in np.argsort(-prevalence, kind="stable").tolist():
+        name = (names[k] if names else "") or ("background" if k == model.background_ else "")
+        text = f"{name}: {', '.join(words[k])}" if name else ", ".join(words[k])
+        rows.append([k, share_text(prevalence[k]), *([] if coherence is None else [coherence[k]]), text])
+    heads = ["topic", "share", *([] if coherence is None else ["coherence"]), "words"]
+    title = counted(len(words), "topic")
+    formats = {"coherence": lambda value: f"{value:z.2f}"}
+    return Table(title, heads, rows, formats=formats, n_index=2)
 
 
-def _documents(count: int) -> str:
-    return "1 document" if count == 1 else f"{count:,} documents"
+def _check(parameters: dict[str, Any]) -> None:
+    """Let the estimator check its parameters before anything is read."""
+    from swiftem import PLSA
+
+    PLSA(**parameters)._validate_params()
 
 
-def _fit(request: TopicsRequest, number: int, counts: Any, console: Console) -> tuple[Any, float, bool]:
-    """Return the fitted model, the seconds it took, and whether Ctrl-C ended it."""
+def _stop_words(text: str) -> Any:
+    """Return a language, the words of a file, or None."""
+    if text != "none" and Path(text).is_file():
+        try:
+            return Path(text).read_text(encoding="utf-8").split()
+        except UnicodeDecodeError:
+            raise ValueError(f"{text} must be a text file of stop words in UTF-8.") from None
+    return None if text == "none" else text
+
+
+def _fit(
+    console: Console, counts: Any, number: int, memory_limit: str | None, parameters: dict[str, Any]
+) -> tuple[Any, bool]:
+    """Return the fitted model, and whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA, config_context
     from swiftem.fit.interrupted import InterruptedWarning
 
-    model = PLSA(
-        number,
-        **request.fit_options(),
-        random_state=request.seed,
-        verbose=int(console.is_terminal),
-    )
-    began = clock()
+    model = PLSA(number, **parameters, verbose=int(console.is_terminal))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with config_context(memory_limit=request.memory_limit, scratch=request.scratch):
+        with config_context(memory_limit=memory_limit):
             model.fit(counts)
-    for warning in caught:
-        if not issubclass(warning.category, ConvergenceWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    interrupted = any(issubclass(warning.category, InterruptedWarning) for warning in caught)
-    if interrupted and not len(model.history_):
-        raise KeyboardInterrupt  # what there is, is where it began
-    return model, clock() - began, interrupted
-
-
-def _ending(model: Any, seconds: float, interrupted: bool) -> str:
-    """Return how the fit ended, in a sentence."""
-    spent = f"after {passes_text(model)} over the documents, in {seconds_text(seconds)}"
-    value = f"Mean log-likelihood of a word {mean_text(model.log_likelihood_)}."
-    if interrupted:
-        return f"Interrupted {spent}. {value}"
-    if model.converged_:
-        return f"Converged {spent}. {value}"
-    return f"Not converged {spent}: raise --max-passes, which may change the topics a little. {value}"
-
-
-def _save(model: Any, corpus: CorpusCounts, file: Path) -> Path:
-    """Save the model with its words; otherwise scikit-learn would require them in every call."""
     model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
-    if corpus.words is not None:
-        model.feature_names_in_ = np.array(corpus.words, dtype=object)
-    try:
-        model.save(file)
-    finally:
-        model.__dict__.pop("feature_names_in_", None)
-    return file
+    for warning in caught:
+        if issubclass(warning.category, UserWarning) and not issubclass(warning.category, ConvergenceWarning):
+            tell(str(warning.message))
+    is_interrupted = any(issubclass(warning.category, InterruptedWarning) for warning in caught)
+    if is_interrupted and not len(model.history_):
+        raise KeyboardInterrupt  # the topics are those of the start
+    return model, is_interrupted
 
 
-def _table(summary: TopicSummary, width: int) -> Table:
-    """Return the topics, the most prevalent first; as many words as fit."""
-    table = Table(title=f"{len(summary.topics)} topics", box=SIMPLE_HEAD, title_justify="left")
-    table.add_column("topic", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("words")
-    table.add_column("coherence", justify="right")
-    for topic in summary.topics:
-        coherence = f"{topic.coherence:.2f}".replace("-", "−") if isfinite(topic.coherence) else ""
-        name = topic.given or ("background" if topic.is_background else "")
-        words = _words(name, topic.label(10 if width >= 100 else 7))
-        table.add_row(str(topic.number), share_text(topic.prevalence), words, coherence)
-    return table
+def _compare(
+    console: Console, counts: Any, numbers: list[int], random_state: int, parameters: dict[str, Any]
+) -> Any:
+    """Return the comparison of several numbers of topics."""
+    from swiftem import select_topics
+    from swiftem.fit.watch import progress_bar
+
+    with progress_bar(console) as bar:
+        task = bar.add_task("Comparing numbers of topics", total=len(numbers))
+        return select_topics(
+            counts,
+            numbers,
+            random_state=random_state,
+            verbose=lambda line: bar.update(task, advance=1, description=line.partition(":")[0]),
+            **parameters,
+        )
 
 
-def _shares_table(model: Any, prevalence: Array, given: Sequence[str], width: int) -> Table:
-    """Return the topics' shares of documents that were given to a model, the largest first."""
-    table = Table(title="Topics of the documents", box=SIMPLE_HEAD, title_justify="left")
-    table.add_column("topic", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("words")
-    words = model.top_words(n=10 if width >= 100 else 7)
-    for k in np.argsort(-prevalence, kind="stable").tolist():
-        name = given[k] or ("background" if k == model.background_ else "")
-        table.add_row(str(k), share_text(prevalence[k]), _words(name, ", ".join(words[k])))
-    return table
+def _ending(model: Any, seconds: float, is_interrupted: bool) -> str:
+    """Return how the fit ended, in a sentence."""
+    ended = "Converged" if model.converged_ else "Not converged"
+    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {seconds_text(seconds)}"
+    value = f"Mean log-likelihood of a word {mean_text(model.log_likelihood_)}."
+    return f"{'Interrupted' if is_interrupted else ended} {spent}. {value}"
 
 
-def _alpha(model: Any) -> str:
-    if model.alpha != "learn":
-        return str(model.alpha)
-    return f"learned, {model.alpha_.min():.2g} to {model.alpha_.max():.2g}"
+def _save(model: Any, words: Sequence[str] | None, file: Path) -> None:
+    """Save the model with its words; otherwise scikit-learn would require them in every call."""
+    if words is not None:
+        model.feature_names_in_ = np.array(words, dtype=object)
+    model.save(file)
 
 
-def _words(given: str, words: str) -> Text:
-    return Text.assemble((given, "bold"), ": ", words) if given else Text(words)
-
-
-def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
-    """Write the table of documents: name, number of words, and a share for each topic; return the file."""
-    file = folder / "document_topics.parquet"
-    columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
-    lengths, names = np.asarray(corpus.counts.sum(axis=1)).ravel(), np.array(corpus.names, dtype=object)
-    write_table(file, {"document": names, "words": lengths, **columns})
-    return file
-
-
-def _write(request: TopicsRequest, found: Found, summary: TopicSummary, written: list[Path]) -> None:
-    """Write tables and page; each file is added to ``written`` when it is whole."""
-    corpus, model, fitted = found.corpus, found.model, found.fitted or found.model
-    # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
-    shares = model.transform(corpus.counts)
-    components = np.asarray(model.components_)
-    order = np.argsort(-components, axis=1, kind="stable")
-    names = corpus.word_names()
-    words = {
-        "topic": np.repeat(np.arange(len(components)), components.shape[1]),
-        "word": np.array(names, dtype=object)[order.ravel()],
-        "probability": np.take_along_axis(components, order, axis=1).ravel(),
-    }
-    file = request.out / "topic_words.parquet"
-    write_table(file, words)
-    written.append(file)
-    if found.blocks is None:
-        written.append(write_documents(request.out, corpus, shares))
-    else:
-        written.append(request.out / "document_topics.parquet")
-        found.blocks.write_documents(written[-1], model)
-    files = {
-        MODEL: "the model; swiftem topics --apply gives new texts to it",
-        file.name: "every topic's words with their probabilities",
-        written[-1].name: "every document's topics",
-    }
-    if found.groups is not None:
-        written.append(_write_groups(request, found, shares))
-        files[written[-1].name] = f"every topic's share by {request.by}"
-    if found.selection is not None:
-        written += write_comparison(found.selection, request.out, ".parquet")
-        files[written[-1].name] = "perplexity, coherence and stability by number of topics"
-    settings = {
-        "corpus": str(request.corpus),
-        "read as": corpus.format,
-        "method": f"{request.method} ({model.method_})" if request.method == "auto" else request.method,
-        "topics": f"{len(fitted.components_)}"
-        + ("" if isinstance(request.topics, int) else f" of {request.numbers}"),
-        "alpha, beta": f"{_alpha(fitted)}, {request.beta}",
-        "background, decorrelation": f"{request.background}, {request.decorrelation}",
-        "seed": str(request.seed),
-        "most passes": str(request.max_passes),
-        "stationarity": f"{fitted.stationarity_:.2g} (0 at a stationary point)",
-        "mean log-likelihood": f"{mean_text(fitted.log_likelihood_)} per word",
-        "passes": str(fitted.n_iter_),
-    }
-    facts = environment("scipy", "scikit-learn") | {
-        "threads": str(get_threads()),
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    }
-    by = None if found.groups is None else (str(request.by), found.groups)
-    content = explorer_content(model, corpus, shares, summary, title=request.title, names=found.names, by=by)
-    html = topics_page(
-        content,
-        summary,
-        fitted.history_,
-        fit=found.ending,
-        command=request.command,
-        settings=settings,
-        facts=facts,
-        notes=[in_options(note) for note in found.notes],
-        files=files,
-    )
-    write_atomically(request.out / PAGE, html.encode("utf-8", "backslashreplace"))
-    written.append(request.out / PAGE)
-
-
-def _write_groups(request: TopicsRequest, found: Found, shares: Array) -> Path:
-    """Write the table of groups: label, documents, words, and a share for each topic; return the file."""
-    assert found.groups is not None
-    sums, documents = tokens_by_group(found.groups, found.corpus, shares)
-    words = sums.sum(axis=1)
-    of_words = sums / np.where(words > 0, words, np.nan)[:, None]
-    file = request.out / "topics_by.parquet"
-    columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(of_words.T)}
-    labels = np.array(found.groups.labels, dtype=object)
-    write_table(file, {str(request.by): labels, "documents": documents, "words": words, **columns})
-    return file
-
-
-def apply_topics(
+def _apply(
+    console: Console,
     model_file: Path,
     corpus: Path,
+    text_column: str | None,
+    vocabulary: Path | None,
+    names: Any,
+    device: str | None,
     out: Path,
-    *,
-    format: str = "auto",
-    text_column: str | None = None,
-    vocabulary: Path | None = None,
-    names: Path | None = None,
-    device: str = "cpu",
-    console: Console | None = None,
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
-    console = console or Console()
-    say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
-    from swiftem import PLSA
+    from swiftem.cli.topics_files import write_documents
+    from swiftem.data import read_corpus
 
-    with one_sentence():
-        model = PLSA.load(model_file).set_params(device=device)
-        given: tuple[str, ...] = ("",) * len(model.components_)
-        if names is not None:
-            words = getattr(model, "feature_names_in_", [f"word {v}" for v in range(model.n_features_in_)])
-            model, given, notes = read_names(names).apply(model, words)
-            for note in notes:
-                say(note)
-        found = _read_for(
-            model,
-            model_file,
-            corpus,
-            format=format,
-            text_column=text_column,
-            vocabulary=vocabulary,
-            leave_out=out,
+    model = open_model(model_file, instead="--apply takes a model, written by swiftem topics")
+    if not hasattr(model, "components_"):
+        raise ValueError(f"apply must be a model of topics, got {type(model).__name__} in {model_file}.")
+    model.set_params(**given(device=device))
+    words = getattr(model, "feature_names_in_", None)
+    given_names: Sequence[str] = ()
+    if names is not None:
+        heads = [f"word {v}" for v in range(model.n_features_in_)] if words is None else words
+        model, given_names, notes = names.apply(model, heads)
+        for note in notes:
+            console.say(note)
+    known = None if words is None else [str(word) for word in words]
+    found = read_corpus(
+        corpus, known_words=known, text_column=text_column, vocabulary=vocabulary, leave_out=out
+    )
+    if words is None and found.texts is not None:
+        raise ValueError(
+            f"{corpus} must be counts, as {model_file} was fitted to words without names, got texts."
         )
-        for note in found.notes:
-            say(in_options(note))
-        say(f"{_documents(len(found))} with {found.n_tokens:,.10g} known words.")
-        with warnings.catch_warnings():
-            # The columns are the model's own; scikit-learn would like to be told by a data frame.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            shares = model.transform(found.counts)
+    if found.counts.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"{corpus} must have {model.n_features_in_:,} words, as many as {model_file} knows, got "
+            f"{found.counts.shape[1]:,}."
+        )
+    for note in found.notes:
+        console.say(note)
+    console.say(f"{counted(len(found), 'document')} with {found.n_tokens:,.10g} known words.")
+    shares = model.transform(found.counts)
     try:
         out.mkdir(parents=True, exist_ok=True)
         file = write_documents(out, found, shares)
@@ -393,24 +383,5 @@ def apply_topics(
         tell(f"The results could not be written to {out}: {error.strerror or error}.")
         raise typer.Exit(FAILED) from None
     lengths = np.asarray(found.counts.sum(axis=1), dtype=np.float64).ravel()
-    console.print(_shares_table(model, lengths @ shares / lengths.sum(), given, console.width))
-    say(f"Shares of the topics in each document: {file}")
-
-
-def _read_for(model: Any, model_file: Path, corpus: Path, **options: Any) -> CorpusCounts:
-    """Return the corpus in the model's words."""
-    words = getattr(model, "feature_names_in_", None)
-    if words is not None:
-        return read_corpus(corpus, known_words=[str(word) for word in words], **options)
-    found = read_corpus(corpus, **options)
-    n_words = model.components_.shape[1]
-    if found.texts is not None:
-        raise ValueError(
-            f"{corpus} must be counts, as {model_file} was fitted to words without names, got texts."
-        )
-    if found.counts.shape[1] != n_words:
-        raise ValueError(
-            f"{corpus} must have {n_words:,} words, as many as {model_file} knows, got "
-            f"{found.counts.shape[1]:,}."
-        )
-    return found
+    console.say(topic_table(model, given_names, shares=lengths @ shares / lengths.sum()))
+    console.say(f"Shares of the topics in each document: {file}")

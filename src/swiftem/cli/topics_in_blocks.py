@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,9 @@ from numpy.typing import NDArray
 from swiftem.cli.out_file import write_table_blocks
 from swiftem.core.files import in_words
 from swiftem.core.problem import read_memory_limit
-from swiftem.data.documents.corpus import open_documents, recognise
+from swiftem.data.documents.corpus import check_for_format, open_documents, recognise
 from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledDocuments
 from swiftem.topics.compute.streamed import BLOCK
-
-__all__ = ["CorpusInBlocks", "corpus_in_blocks"]
 
 SAMPLE = 5_000
 """At least half as many documents are shown, if there are so many."""
@@ -57,9 +54,7 @@ class CorpusInBlocks:
         for first, counts in self.source.blocks(BLOCK):
             lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
             there = np.flatnonzero(lengths)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                shares = model.transform(counts[there])
+            shares = model.transform(counts[there])
             names = [_name(self.sample.format, first + row) for row in there.tolist()]
             columns = {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
             yield {"document": np.array(names, dtype=object), "words": lengths[there], **columns}
@@ -70,16 +65,12 @@ def _name(format: str, number: int) -> str:
 
 
 def corpus_in_blocks(
-    path: Path,
-    memory_limit: str,
-    format: str = "auto",
-    vocabulary: Path | None = None,
-    scratch: Path | None = None,
+    path: Path, memory_limit: str, vocabulary: Path | None, purposes: Mapping[str, Any]
 ) -> CorpusInBlocks | None:
     """Return a corpus that is too large to be loaded, or None if it can be loaded.
 
-    Its text is parsed once: the numbers are then in a temporary file, in ``scratch`` if that is given, unless
-    the disk is full.
+    Its text is parsed once: the numbers are then in a temporary file, unless the disk is full. ``purposes``
+    are arguments of :func:`swiftem.data.read_corpus`, none of which counts use.
 
     Raises
     ------
@@ -94,14 +85,15 @@ def corpus_in_blocks(
     )
     if size <= limit:
         return None
-    kind = recognise(path) if format == "auto" else format
+    kind = recognise(path)
+    check_for_format(path, kind, **purposes)
     if kind not in NAMES:
         raise ValueError(
             f"memory_limit must be at least {in_words(size)} for {path}, got {memory_limit}: only counts "
             "in the formats uci and lda-c are read in blocks."
         )
     opened: Any = open_documents(path, vocabulary, kind)
-    source = SpooledDocuments(opened, BLOCK, scratch)
+    source = SpooledDocuments(opened, BLOCK, None)
     stride, kept, numbers, n_documents, n_tokens = 1, [], [], 0, 0.0
     for first, counts in source.blocks(BLOCK):
         lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()

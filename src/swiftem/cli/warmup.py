@@ -6,22 +6,13 @@ import logging
 import warnings
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import typer
 
-from swiftem.cli.components import screen
 from swiftem.cli.failures import one_sentence
-
-__all__ = ["ALL", "USUAL", "Part", "warmup"]
-
-
-class Part(NamedTuple):
-    """Kernels that are compiled together: a description, a function that compiles them, about how long."""
-
-    words: str
-    work: Callable[[], None]
-    seconds: int
+from swiftem.cli.screen import Console
 
 
 def _rows() -> Any:
@@ -43,7 +34,10 @@ def _passes() -> None:
 
 def _steps() -> None:
     """Batches of mixtures with covariances: one loop for all methods and kinds of covariances."""
-    _run(2, "sem", covariance="full")
+    from swiftem import methods, models, run
+
+    method = methods.OnlineEM(batch_size=4, step_size=0.1)
+    run(models.GaussianMixtureModel(2, covariance="full"), _rows(), method, n_iter=2, seed=0)
 
 
 def _topics() -> None:
@@ -59,68 +53,34 @@ def _topics() -> None:
             PLSA(n_components, method=method, random_state=0, max_iter=2).fit(counts).transform(counts)
 
 
-def _unit() -> None:
-    """Mixtures with unit variances: small and large batches, and both precisions of the memory."""
-    for n_components, b in ((2, 1), (40, 50)):
-        for name in ("em", "sem", "sem-vr"):
-            _run(n_components, name, b)
-        for dtype in ("float64", "float32"):
-            for name in ("iem", "fiem"):
-                _run(n_components, name, b, dtype)
+PARTS: dict[str, Callable[[], None]] = {
+    "passes over mixtures": _passes,
+    "steps of Gaussian mixtures": _steps,
+    "topics": _topics,
+}
+"""What estimators and the command line use, unless a model of another kind is fitted."""
 
 
-def _by_tokens() -> None:
-    from swiftem import PLSA
-
-    counts = np.random.default_rng(0).poisson(0.6, size=(40, 15))
-    for name in ("iem", "fiem"):
-        PLSA(2, method=name, random_state=0, max_iter=3).fit(counts)
-
-
-def _run(
-    n_components: int, name: str, b: int = 4, dtype: str | None = None, covariance: str = "unit"
-) -> None:
-    from swiftem import methods, models, run
-
-    given = {"memory_dtype": dtype} if dtype else {}
-    method = methods.make_method(name, batch_size=b, step_size=0.1, **given)
-    run(models.GaussianMixtureModel(n_components, covariance=covariance), _rows(), method, n_iter=2, seed=0)
-
-
-USUAL = (
-    Part("passes over mixtures", _passes, 6),
-    Part("steps of Gaussian mixtures", _steps, 10),
-    Part("topics", _topics, 12),
-)
-"""What estimators and the command line use unless another method is named."""
-ALL = (
-    *USUAL,
-    Part("topics by tokens", _by_tokens, 6),
-    Part("mixtures of unit variances", _unit, 13),
-)
-"""The rest, too; users' own functions compile when they are used."""
-
-
-def warmup(everything: bool) -> None:
-    """Compile kernels that are not in the cache, and print the cache folder."""
+def warmup(context: typer.Context) -> None:
+    """Compile the kernels for large data in advance, and print the cache folder."""
     from swiftem.fit.watch import progress_bar
     from swiftem.kernels.compile import CACHE_FOLDER, WHY_NOT_KEPT
 
-    with one_sentence("Interrupted; what was compiled before is kept."), warnings.catch_warnings():
+    ended = "Interrupted; what was compiled before is kept."
+    with one_sentence(context, ended), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        console, began = screen(), perf_counter()
-        parts = ALL if everything else USUAL
+        console, began = Console(), perf_counter()
         log, level = logging.getLogger("swiftem"), logging.getLogger("swiftem").level
         log.setLevel(logging.ERROR)  # the bar says it
         try:
             with progress_bar(console) as bar:
-                task = bar.add_task("", total=sum(part.seconds for part in parts))
-                for part in parts:
-                    bar.update(task, description=f"Compiling {part.words}")
-                    part.work()
-                    bar.advance(task, part.seconds)
+                task = bar.add_task("", total=len(PARTS))
+                for name, work in PARTS.items():
+                    bar.update(task, description=f"Compiling {name}")
+                    work()
+                    bar.advance(task)
         finally:
             log.setLevel(level)
         if WHY_NOT_KEPT:
             raise OSError(f"Nothing that was compiled is kept, as {WHY_NOT_KEPT}.")
-        console.print(f"Compiled in {perf_counter() - began:.1f} s: {CACHE_FOLDER}", soft_wrap=True)
+        console.say(f"Compiled in {perf_counter() - began:.1f} s: {CACHE_FOLDER}")

@@ -26,7 +26,7 @@ ROWS = 65_536
 """Rows read at a time if all of them are needed."""
 CELLS = 1 << 20
 """Numbers checked at a time, so that a memory-mapped file of any size needs little memory."""
-MISSING_ADVICE = "fill in such rows, or skip them (read_table has skip_missing=True)"
+MISSING_ADVICE = "fill in such rows, or skip them (skip_missing=True, on the command line --missing skip)"
 
 
 def check_cells(

@@ -28,17 +28,19 @@ __all__ = [
 
 def progress_bar(console: Any = None) -> Any:
     """Return the progress bar of rich that fits and commands show; nothing if the console is a file."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as Left
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TaskProgressColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f},"),
         TimeElapsedColumn(),
+        TextColumn("elapsed,"),
+        TimeRemainingColumn(),
+        TextColumn("remaining"),
     )
     disabled = console is not None and not console.is_terminal
-    return Progress(*columns, TextColumn("left"), Left(), console=console, disable=disabled)
+    return Progress(*columns, console=console, disable=disabled)
 
 
 class Ended(Protocol):

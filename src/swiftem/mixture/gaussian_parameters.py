@@ -81,7 +81,7 @@ def read_start(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return initial values of this shape; the errors of a start have scikit-learn's words."""
     given = as_floats(name, values)
     if given.shape != shape:
-        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}")
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}.")
     return given
 
 

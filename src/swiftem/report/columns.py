@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from swiftem.show.drawing import COLOURS, plain_axes
 
-__all__ = ["Curves", "draw_columns", "draw_curves"]
-
 WIDE = 3
 """Panels in a row of a new figure."""
 GREY = "#DDDDDD"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["COLOURS", "draw_criterion", "new_axes", "new_figure", "plain_axes"]
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D00")
 """Colours of components, in order: Okabe and Ito's, with a darker yellow for a white background."""
 KINDS = {

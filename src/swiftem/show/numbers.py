@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swiftem.methods import METHODS
-
-__all__ = [
-    "OTHER",
-    "STYLES",
-    "Style",
-    "counted",
-    "criterion_text",
-    "mean_text",
-    "number_text",
-    "passes_text",
-    "seconds_text",
-    "share_text",
-    "signed",
-    "style_of",
-]
 
 
 def signed(value: float, digits: int) -> str:
@@ -29,16 +14,17 @@ def signed(value: float, digits: int) -> str:
     >>> signed(-0.256, 2), signed(0.668, 2), signed(float("nan"), 2)
     ('−0.26', '0.67', 'none')
     """
-    return f"{value:.{digits}f}".replace("-", "−") if isfinite(value) else "none"
+    return f"{value:z.{digits}f}".replace("-", "−") if isfinite(value) else "none"
 
 
 def counted(number: int, thing: str) -> str:
     """Return a count with its noun.
 
-    >>> counted(1, "epoch"), counted(5, "epoch")
-    ('1 epoch', '5 epochs')
+    >>> counted(1, "epoch"), counted(5000, "pass")
+    ('1 epoch', '5,000 passes')
     """
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+    plural = "es" if thing.endswith("s") else "s"
+    return f"{number:,} {thing}" + ("" if number == 1 else plural)
 
 
 def number_text(value: float, digits: int = 4) -> str:
@@ -129,7 +115,7 @@ def mean_text(value: float) -> str:
     >>> mean_text(-4.4836336)
     '-4.483634'
     """
-    return f"{value:.6f}"
+    return f"{value:z.6f}"
 
 
 def criterion_text(value: float) -> str:
@@ -138,14 +124,4 @@ def criterion_text(value: float) -> str:
     >>> criterion_text(9084.699032)
     '9084.70'
     """
-    return f"{value:.2f}"
-
-
-def passes_text(model: Any) -> str:
-    """Return the number of passes of a fit, as in ``n_iter_``, as text.
-
-    >>> from types import SimpleNamespace
-    >>> passes_text(SimpleNamespace(n_iter_=1)), passes_text(SimpleNamespace(n_iter_=9))
-    ('1 pass', '9 passes')
-    """
-    return "1 pass" if model.n_iter_ == 1 else f"{model.n_iter_} passes"
+    return f"{value:z.2f}"

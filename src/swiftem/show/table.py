@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
-__all__ = ["Table"]
-
 WIDTH = 110
 """Characters of a line if there is no terminal."""
 WIDEST = 40

@@ -186,7 +186,7 @@ def open_uci(path: PathName, vocabulary: PathName | None = None) -> FileDocument
         name = "vocab." + file.name.removesuffix(".gz").removeprefix("docword.")
         raise FileNotFoundError(
             f"{file} must have a vocabulary next to it, one word per line, but {file.with_name(name)} "
-            "does not exist: name another file with vocabulary (--vocabulary on the command line)."
+            "does not exist: name another file with vocabulary (--words on the command line)."
         )
     limits = {"document": (1, n_documents), "word": (1, n_words), "count": (0, MOST_COUNT)}
 

@@ -1,0 +1,291 @@
+"""Options of several commands; what a parameter of the library says of itself is their help and default."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from swiftem.cli.out_file import model_file, table_file
+from swiftem.methods import METHODS
+
+DATA, MODEL, FIT, OUTPUT = "Data", "Model", "Fit", "Output"
+"""Panels of the help."""
+MOST = 10_000
+"""Largest number of components or topics."""
+SOURCES = {
+    "fit": ("swiftem.GaussianMixture", "swiftem.Mixture"),
+    "select": ("swiftem.select", "swiftem.GaussianMixture", "swiftem.Mixture"),
+    "topics": ("swiftem.PLSA", "swiftem.data.read_corpus"),
+}
+"""Where the parameters of commands are documented."""
+
+
+class DescribedCommand(TyperCommand):
+    """A command whose options are described as the library's parameters of the same name."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; options that have no text of their own get the library's."""
+        described: dict[str, tuple[str, Any]] = {}
+        for path in reversed(SOURCES.get(self.name or "", ())):
+            module, _, name = path.rpartition(".")
+            described |= parameters_of(getattr(import_module(module), name))
+        for part in self.params:
+            if part.name in described and hasattr(part, "help"):
+                sentence, default = described[part.name]
+                part.help = part.help or sentence
+                # Only in the help: the command itself leaves it to the library.
+                part.default = default if part.default is None else part.default
+        super().format_help(ctx, formatter)
+
+
+def parameters_of(described: Any) -> dict[str, tuple[str, Any]]:
+    """Return the first sentence on each parameter in a docstring, and its default.
+
+    >>> def scaled(size: float = 1.0):
+    ...     '''Scale.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     size : float
+    ...         Size of the ``result``: see below. It is not checked.
+    ...     '''
+    >>> parameters_of(scaled)
+    {'size': ('Size of the result.', 1.0)}
+    """
+    signature = inspect.signature(described).parameters
+    section = (inspect.getdoc(described) or "").partition("Parameters\n----------\n")[2].partition("\n---")[0]
+    texts: dict[str, str] = {}
+    for line in section.splitlines():
+        if line[:1].strip():
+            head = line
+            texts[head] = ""
+        else:
+            texts[head] += f" {line.strip()}"
+    found = {}
+    for head, text in texts.items():
+        names, _, kind = head.partition(" : ")
+        sentence = re.split(r"[.:;] |, as in |\.$", text.replace("`", "").strip())[0]
+        if choices := re.findall(r'"([^"]*)"', kind.partition("}")[0]):
+            sentence += f": {', '.join(choices)}"
+        for name in names.split(", "):
+            default = signature[name].default if name in signature else None
+            is_required = default is inspect.Parameter.empty
+            found[name] = f"{sentence}.", None if is_required else default
+    return found
+
+
+def read_seed(seed: int | None) -> int | None:
+    """Return a seed; raise BadParameter if NumPy does not take it."""
+    if seed is not None and not 0 <= seed < 2**32:
+        raise typer.BadParameter(f"it must be from 0 to {2**32 - 1}, got {seed}.")
+    return seed
+
+
+def option(*names: str, panel: str, metavar: str = "", help: str | None = None, **more: Any) -> Any:
+    """Return an option in a panel of the help."""
+    return typer.Option(*names, metavar=metavar or None, help=help, rich_help_panel=panel, **more)
+
+
+def given(**parameters: Any) -> dict[str, Any]:
+    """Return the parameters that are on the command line."""
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+FORMATS = "CSV (.csv, .tsv, .txt), .parquet or .npy"
+TableArgument = Annotated[Path, typer.Argument(metavar="TABLE", help=f"{FORMATS}.")]
+TablesArgument = Annotated[
+    list[Path], typer.Argument(metavar="TABLE", help=f"{FORMATS}: a file, several, or a folder.")
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
+ColumnsOption = Annotated[
+    str | None,
+    option(
+        "--columns",
+        "-c",
+        metavar="A,B,...",
+        panel=DATA,
+        help="Columns by name or number, or all but -A,-B.",
+        show_default="all numeric",
+    ),
+]
+LabelOption = Annotated[
+    str | None,
+    option(
+        "--label", "-l", metavar="COLUMN", panel=DATA, help="Known groups to compare with the components."
+    ),
+]
+WeightsOption = Annotated[
+    str | None, option("--weights", "-w", metavar="COLUMN", panel=DATA, help="Weights of the rows.")
+]
+ResponseOption = Annotated[
+    str | None,
+    option("--response", "-r", metavar="COLUMN", panel=DATA, help="Fit regressions of this column."),
+]
+MissingOption = Annotated[
+    str | None,
+    option(
+        "--missing",
+        metavar="error|skip|ignore",
+        panel=DATA,
+        help="Rows with missing values: fail, skip them, or ignore the missing cells.",
+        show_default=False,
+    ),
+]
+SkipOption = Annotated[
+    str | None,
+    option(
+        "--missing",
+        metavar="error|skip",
+        panel=DATA,
+        help="Rows with missing values: fail, or skip them.",
+        show_default="ignore the missing cells, if the fit did",
+    ),
+]
+ComponentsOption = Annotated[
+    int | None, option("--components", "-k", metavar="K", panel=MODEL, show_default=False)
+]
+CovarianceOption = Annotated[str | None, option(metavar="KIND", panel=MODEL)]
+FamilyOption = Annotated[
+    str | None,
+    option(
+        metavar="NAME",
+        panel=MODEL,
+        help='gaussian (default), poisson, ..., auto, or by column: "poisson=a,b;gamma=c".',
+        show_default=False,
+    ),
+]
+MethodOption = Annotated[
+    str | None,
+    option(metavar="NAME", panel=FIT, help=f"{', '.join(METHODS)} or auto.", show_default=False),
+]
+SeedOption = Annotated[
+    int,
+    option("--seed", "-s", metavar="N", panel=FIT, callback=read_seed, help="Seed of starts and draws."),
+]
+DeviceOption = Annotated[
+    str | None, option(metavar="NAME", panel=FIT, help="cpu, cuda or cuda:1.", show_default=False)
+]
+MemoryLimitOption = Annotated[
+    str | None,
+    option(
+        metavar="SIZE",
+        panel=FIT,
+        help="Memory limit, such as 500MB, for files read in parts.",
+        show_default=False,
+    ),
+]
+ModelFileOption = Annotated[
+    Path | None,
+    option(
+        "--out",
+        "-o",
+        metavar="MODEL",
+        panel=OUTPUT,
+        callback=model_file,
+        help="File for the model, which is otherwise only shown.",
+    ),
+]
+ResultOption = Annotated[
+    Path | None,
+    option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        panel=OUTPUT,
+        callback=table_file,
+        help="File for the result: .csv, .tsv, .parquet or .npy.",
+        show_default="CSV to standard output",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns and rows of a table: arguments of :func:`swiftem.data.read_table`, and what to do with gaps."""
+
+    columns: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    weights: str | None = None
+    label: str | None = None
+    response: str | None = None
+    text: Sequence[str] | None = None
+    missing: str | None = None
+
+    @classmethod
+    def of(cls, columns: str | None = None, missing: str | None = None, **purposes: str | None) -> Choice:
+        """Return the choice given by the options.
+
+        >>> Choice.of('a,"b, in cm"').columns, Choice.of("-c,-d").drop
+        (['a', 'b, in cm'], ['c', 'd'])
+        """
+        if missing not in (None, "error", "skip", "ignore"):
+            raise ValueError(f"missing must be 'error', 'skip' or 'ignore', got {missing!r}.")
+        # As in a line of CSV, so that a name may have a comma, in quotes.
+        names = next(csv.reader([columns or ""], skipinitialspace=True), [])
+        names = [name.strip() for name in names]
+        drop = [name[1:] for name in names if name.startswith("-")]
+        if drop and len(drop) < len(names):
+            raise ValueError(f"columns must be all to use, or all not to use (-A,-B), got {columns!r}.")
+        return cls(None if columns is None or drop else names, drop, **purposes, missing=missing)
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows with missing values are left out."""
+        return self.missing == "skip"
+
+
+def read_counts(text: str, name: str = "n_components") -> list[int]:
+    """Return the numbers given by a text: ``4``, ``1:20`` (both included), ``2,4,8``.
+
+    >>> read_counts("1:4"), read_counts("2,8,6:7")
+    ([1, 2, 3, 4], [2, 6, 7, 8])
+    """
+    counts: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last <= MOST:
+            raise ValueError(
+                f"{name} must be a number, a range such as 1:20, or a list such as 2,4,8, got {text!r}."
+            )
+        counts.update(range(first, last + 1))
+    return sorted(counts)
+
+
+NAME = re.compile(r"\s*[\w-]+\s*(\((?:[^()]|\([^()]*\))*\))?")
+"""A family with options."""
+
+
+def read_family_option(text: str) -> str | dict[str, list[str]]:
+    """Return a name, or the columns of each family; raise ValueError for an unknown family.
+
+    >>> read_family_option("poisson=visits;binomial(trials=10)=yes, member")
+    {'poisson': ['visits'], 'binomial(trials=10)': ['yes', 'member']}
+    """
+    from swiftem.mixture.families import read_family
+
+    found: dict[str, list[str]] = {}
+    for block in text.strip().rstrip(";").split(";"):
+        name = NAME.match(block)
+        rest = block[name.end() :].strip() if name else ""
+        family = name[0].strip() if name else block
+        if family != "auto":
+            read_family(family)
+        if rest.startswith("="):
+            found.setdefault(family, []).extend(column.strip() for column in rest[1:].split(","))
+        elif rest or ";" in text.strip().rstrip(";"):
+            found[family] = [""]
+        else:
+            return family
+    if not all(column for columns in found.values() for column in columns):
+        raise ValueError(f"family must be of the form family=column,column;family=column, got {text!r}.")
+    return found

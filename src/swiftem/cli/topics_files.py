@@ -1,0 +1,172 @@
+"""Files of ``swiftem topics``: tables of topics, documents and groups, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swiftem.cli.out_file import write_table
+from swiftem.cli.topics_in_blocks import CorpusInBlocks
+from swiftem.core.describe import environment
+from swiftem.core.files import replacing, write_atomically
+from swiftem.core.types import Array
+from swiftem.data.documents.counts import CorpusCounts
+from swiftem.kernels.threads import get_threads
+from swiftem.show.numbers import mean_text
+from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
+from swiftem.topics.explorer.page import topics_page
+from swiftem.topics.explorer.summary import summarise_topics
+
+
+class Results(NamedTuple):
+    """What a command has found.
+
+    ``fitted`` is the model before topics were merged, ``read`` a sample of the corpus if it is in ``blocks``,
+    ``selection`` the comparison of numbers of topics, ``names`` are names of topics.
+    """
+
+    corpus: Path
+    read: CorpusCounts
+    model: Any
+    fitted: Any
+    ending: str
+    groups: DocumentGroups | None
+    notes: tuple[str, ...]
+    names: tuple[str, ...]
+    selection: Any
+    blocks: CorpusInBlocks | None
+    command: str
+
+
+def groups_of(corpus: CorpusCounts, column: str | None) -> DocumentGroups | None:
+    """Return the groups of the documents by a column, if any."""
+    return None if column is None else group_documents(corpus.labels or (), column)
+
+
+def write_results(results: Results, out: Path, by: str | None, random_state: int) -> Iterator[Path]:
+    """Write tables and page; yield each file when it is whole."""
+    read, model = results.read, results.model
+    # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
+    shares = model.transform(read.counts)
+    files = {"model.swiftem": "the model; swiftem topics --apply gives new texts to it"}
+    for file, what in _tables(results, out, by, shares):
+        files[file.name] = what
+        yield file
+    summary = summarise_topics(model, read, given=results.names)
+    title = results.corpus.resolve().name or str(results.corpus)
+    content = explorer_content(
+        model,
+        read,
+        shares,
+        summary,
+        title=title,
+        names=results.names,
+        by=None if results.groups is None else (str(by), results.groups),
+    )
+    facts = environment("scipy", "scikit-learn") | {
+        "threads": str(get_threads()),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+    html = topics_page(
+        content,
+        summary,
+        results.fitted.history_,
+        fit=results.ending,
+        command=results.command,
+        settings=_settings(results, random_state),
+        facts=facts,
+        notes=results.notes,
+        files=files,
+    )
+    write_atomically(out / "topics.html", html.encode("utf-8", "backslashreplace"))
+    yield out / "topics.html"
+
+
+def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
+    """Write the table of documents: name, number of words, and a share for each topic; return the file."""
+    file = folder / "document_topics.parquet"
+    lengths, names = np.asarray(corpus.counts.sum(axis=1)).ravel(), np.array(corpus.names, dtype=object)
+    write_table(file, {"document": names, "words": lengths, **topic_columns(shares)})
+    return file
+
+
+def topic_columns(shares: Array) -> dict[str, NDArray[Any]]:
+    """Return the columns of a table of shares (n, K)."""
+    return {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
+
+
+def _tables(results: Results, out: Path, by: str | None, shares: Array) -> Iterator[tuple[Path, str]]:
+    """Write the tables; yield each file with a description when it is whole."""
+    yield _write_words(results, out), "every topic's words with their probabilities"
+    if results.blocks is None:
+        file = write_documents(out, results.read, shares)
+    else:
+        file = out / "document_topics.parquet"
+        results.blocks.write_documents(file, results.model)
+    yield file, "every document's topics"
+    if results.groups is not None:
+        yield _write_groups(results.groups, results.read, out, str(by), shares), f"topics by {by}"
+    if results.selection is not None:
+        rows = results.selection.table
+        file = out / "numbers_of_topics.parquet"
+        columns = {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields}
+        write_table(file, columns)
+        yield file, "perplexity, coherence and stability by number of topics"
+        if find_spec("matplotlib"):
+            file = out / "numbers_of_topics.svg"
+            with replacing(file) as picture:
+                results.selection.plot()[0].figure.savefig(picture, format="svg")
+            yield file, "the same as a picture"
+
+
+def _write_words(results: Results, out: Path) -> Path:
+    components = np.asarray(results.model.components_)
+    order = np.argsort(-components, axis=1, kind="stable")
+    file = out / "topic_words.parquet"
+    columns = {
+        "topic": np.repeat(np.arange(len(components)), components.shape[1]),
+        "word": np.array(results.read.word_names(), dtype=object)[order.ravel()],
+        "probability": np.take_along_axis(components, order, axis=1).ravel(),
+    }
+    write_table(file, columns)
+    return file
+
+
+def _write_groups(groups: DocumentGroups, corpus: CorpusCounts, out: Path, by: str, shares: Array) -> Path:
+    """Write the table of groups: label, documents, words, and a share for each topic; return the file."""
+    sums, documents = tokens_by_group(groups, corpus, shares)
+    words = sums.sum(axis=1)
+    file = out / "topics_by.parquet"
+    labels = np.array(groups.labels, dtype=object)
+    of_words = topic_columns(sums / np.where(words > 0, words, np.nan)[:, None])
+    write_table(file, {by: labels, "documents": documents, "words": words, **of_words})
+    return file
+
+
+def _settings(results: Results, random_state: int) -> dict[str, str]:
+    """Return what the page says of the fit."""
+    model = results.fitted
+    alpha = str(model.alpha)
+    if alpha == "learn":
+        alpha = f"learned, {model.alpha_.min():.2g} to {model.alpha_.max():.2g}"
+    numbers = [] if results.selection is None else [row.n_components for row in results.selection.table]
+    return {
+        "corpus": str(results.corpus),
+        "read as": results.read.format,
+        "method": f"{model.method} ({model.method_})" if model.method == "auto" else str(model.method),
+        "topics": f"{len(model.components_)}" + (f" of {', '.join(map(str, numbers))}" if numbers else ""),
+        "alpha, beta": f"{alpha}, {model.beta}",
+        "background, decorrelation": f"{model.background}, {model.decorrelation}",
+        "seed": str(random_state),
+        "most passes": str(model.max_iter),
+        "stationarity": f"{model.stationarity_:.2g} (0 at a stationary point)",
+        "mean log-likelihood": f"{mean_text(model.log_likelihood_)} per word",
+        "passes": str(model.n_iter_),
+    }
