@@ -5,13 +5,12 @@ Run it: PYTHONPATH=. python docs/images/explorer.py
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from paper.docstrings import docstring_corpus
-from swiftem.cli.choices import TopicsRequest
-from swiftem.cli.topics import topics
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "_support"))
 
@@ -30,7 +29,8 @@ def main() -> None:
         corpus = docstring_corpus()
         for name, document in zip(corpus.names, corpus.documents, strict=True):
             (texts / name).write_text(document, encoding="utf-8")
-        topics(TopicsRequest(texts, 40, Path(folder)))
+        command_line = [sys.executable, "-m", "swiftem", "topics", str(texts), "-k", "40", "-o", folder]
+        subprocess.run(command_line, check=True)
         browser = Browser(command, Path(folder) / "profile")
         browser.open((Path(folder) / "topics.html").as_uri(), 1280, 860)
         browser.evaluate("go({topic: topics[1].id}); new Promise(done => setTimeout(done, 300))")
