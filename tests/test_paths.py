@@ -9,9 +9,9 @@ pytest.importorskip("pyarrow")
 MOST = {
     "predict": 20,
     "run": 19,
-    "iteration": 10,
+    "iteration": 11,
     "fit": 45,
-    "resume": 22,
+    "resume": 23,
     "topics": 51,
     "parquet": 52,
     "auto": 45,

@@ -272,7 +272,7 @@ REFUSED = {
         lambda p, m, f: go_on(p, m, f, draws=helpers.random_draws("fiem", p.n, N_ITER, b=2)),
         "belongs to another run: its draws is None",
     ),
-    "other records": (lambda p, m, f: go_on(p, m, f, record_every=5), "its record_every is 4, that"),
+    "other records": (lambda p, m, f: go_on(p, m, f, record_every=5), "its record_every is 4, here"),
     "other kernels": (lambda p, m, f: go_on(p, m, f, kernels="reference"), "its kernels is auto"),
     "without resume": (
         lambda p, m, f: go_on(p, m, f, resume=False), "already has a run: use resume=True to resume it",

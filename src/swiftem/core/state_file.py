@@ -9,7 +9,7 @@ import sys
 from hashlib import blake2b
 from importlib import import_module
 from math import prod
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def _to_json(value: Tree, arrays: list[np.ndarray], what: str) -> object:
     )
 
 
-def _from_json(found: Any, arrays: list[np.ndarray]) -> Any:
+def _from_json(found: Tree, arrays: list[np.ndarray]) -> Tree:
     if type(found) in PLAIN:
         return found
     if "type" in found:
@@ -208,14 +208,14 @@ def _name_of(kind: type) -> str:
     return kind.__name__ if is_registered else f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _fields(kind: Any, name: str) -> tuple[str, ...] | None:
+def _fields(kind: type, name: str) -> tuple[str, ...] | None:
     """Return the fields of a named tuple or of a registered dataclass, None for other types."""
     if name in REGISTERED and dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return getattr(kind, "_fields", None) if issubclass(kind, tuple) else None
 
 
-def find_type(name: str) -> Any:
+def find_type(name: str) -> type | None:
     """Return a type by its name in files: a registered one, or a named tuple of an imported module, or None.
 
     Only modules of swiftem are imported: types of users are in the modules of their models and methods.
@@ -226,9 +226,10 @@ def find_type(name: str) -> Any:
     True
     """
     if name in REGISTERED:
-        return getattr(import_module(REGISTERED[name]), name)
+        registered: type = getattr(import_module(REGISTERED[name]), name)
+        return registered
     module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
+    found: object = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, "__dict__", {}).get(part)  # getattr of a module may import another
     return found if isinstance(found, type) and _fields(found, name) is not None else None

@@ -49,6 +49,4 @@ def make_method(name: str, **wanted: Any) -> Method:
     >>> make_method("iem", step_size=0.1, batch_size=5)
     IncrementalEM(batch_size=5, memory_dtype='float64', order='iid')
     """
-    kind: Any = METHODS[name]
-    made: Method = kind(**{field: value for field, value in wanted.items() if has_field(name, field)})
-    return made
+    return METHODS[name](**{field: value for field, value in wanted.items() if has_field(name, field)})

@@ -24,6 +24,8 @@ from swiftem.mixture.families.categorical import MOST as MOST_CODES
 
 if TYPE_CHECKING:
     from swiftem.mixture.covariance import Covariance
+    from swiftem.mixture.gaussians import GaussianMixtureModel
+    from swiftem.mixture.model import MixtureModel
 
 BLOCK = 4096
 """Rows per block of a pass."""
@@ -97,7 +99,7 @@ class BoundComponents(BoundModel):
 
     kind: ClassVar[Covariance | None] = None
     """The kind of covariance, which decides about T(y); None if features are used as they are."""
-    model: Any
+    model: GaussianMixtureModel | MixtureModel
     source: Source
     d: int
     centre: Array

@@ -363,7 +363,7 @@ class BoundGaussians(BoundComponents):
             )
         return kind.parameters(weights, means, covariances, factors)
 
-    def _pooled(self) -> Any:
+    def _pooled(self) -> Theta:
         """Return the M-step of equal responsibilities: every covariance is the one of all data."""
         n_components, kind = self.model.n_components, self.kind
         s = np.zeros(self.size)
@@ -397,7 +397,7 @@ class BoundGaussians(BoundComponents):
         covariances = theta.covariances if self.kind.is_estimated else None
         return self.model.check_theta(theta.weights, theta.means, covariances, f"{name}.")
 
-    def like(self) -> Any:
+    def like(self) -> Theta:
         """Return parameters with arrays of the right shapes."""
         n_components = self.model.n_components
         shape = self.kind.shape(n_components, self.d)

@@ -322,7 +322,7 @@ class BoundMixture(BoundComponents):
         """Return which indicators are one, for rows whose first has index ``first``."""
         return self.family.codes(y, first)
 
-    def coefficients(self, theta: MixtureTheta) -> Any:
+    def coefficients(self, theta: MixtureTheta) -> Coefficients | CodeCoefficients | MixtureTheta:
         """Return φ(θ); θ itself if the family computes its own E-steps."""
         if self.family.channels:
             return theta
