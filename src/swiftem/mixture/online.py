@@ -16,7 +16,7 @@ from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.plan import kernels_for
+from swiftem.mixture.resolve import kernels_for
 from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["OnlineMixture", "Past", "Reservoir"]

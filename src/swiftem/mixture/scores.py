@@ -20,7 +20,7 @@ from swiftem.fit.config import device_memory_limit
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.model import MixtureModel
-from swiftem.mixture.plan import kernels_for
+from swiftem.mixture.resolve import kernels_for
 from swiftem.mixture.rows import RowSource, rows_of
 from swiftem.mixture.starts.family_starts import starts_of
 
