@@ -363,7 +363,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             rows = X if stored else read.X
             at_once = not (stored or read.kernels)
             starts = len(prepared.starts)
-            with Watcher(self, starts, rows, y, read.weight, looks, at_once=at_once) as watcher:
+            watcher = self._watcher(starts, rows, y, read.weight, most_passes=looks, at_once=at_once)
+            with watcher:
                 self._keep(self._best(prepared, watcher, kept), prepared, read)
                 watcher.is_fitted = True
         return self
@@ -610,7 +611,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         if theta is not None:
             made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
         prepared = made._prepare(Read(source.y, source.weight, None, source), model=model)
-        fit = made._best(prepared, Watcher(made, len(prepared.starts), source.y))
+        fit = made._best(prepared, Watcher(len(prepared.starts)))
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta

@@ -20,7 +20,6 @@ from swiftem.data.as_source import kernels_of
 from swiftem.fit.model_file import PLAIN, ModelContent, to_header
 from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of, number
 from swiftem.fit.validated import refuse_table
-from swiftem.fit.watch import VerboseLines
 from swiftem.methods import Method
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, read_family
@@ -56,7 +55,7 @@ log = logging.getLogger("swiftem")
 
 
 @dataclass(eq=False, repr=False)
-class Mixture(VerboseLines, MixtureEstimator):
+class Mixture(MixtureEstimator):
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters

@@ -26,7 +26,7 @@ from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.driver import Drive, FitState, Outcome, Phase, drive
 from swiftem.fit.history import History
 from swiftem.fit.interrupted import InterruptedWarning
-from swiftem.fit.watch import StartWatch, Watcher
+from swiftem.fit.watch import StartWatch
 from swiftem.regression.responses import Observed
 
 NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
@@ -331,7 +331,7 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
             drive(fit, [Phase(newton)], max_passes=int(estimator.max_iter), watch=watch, keeper=keeper)
             return fit
 
-        with Watcher(estimator._new_joint(), len(starts), rows, most_looks=estimator.max_iter) as watcher:
+        with estimator._watcher(len(starts)) as watcher:
             fit = max(watcher.map(one), key=lambda found: found.bound)
     found = units.outside(fit.now)
     estimator._set(found._replace(variances=np.full(n_components, np.nan)))

@@ -40,7 +40,7 @@ from swiftem.fit.parameters import (
     with_callbacks,
 )
 from swiftem.fit.validated import chunk_by_chunk, validated
-from swiftem.fit.watch import NoStart, VerboseLines, Watcher
+from swiftem.fit.watch import NoStart
 from swiftem.methods import Method
 from swiftem.topics import exchange, merging, quality, read, stream
 from swiftem.topics.compute.corpus import Documents
@@ -62,7 +62,6 @@ FOLD_IN: dict[str, Any] = {"max_iter": 200, "tol": 1e-4}
 
 @dataclass(eq=False, repr=False)
 class PLSA(
-    VerboseLines,
     TopicFile,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -256,7 +255,8 @@ class PLSA(
             checkpoint = FitCheckpoint(place, type(self).__name__, parameters, documents)
             if spec.draws == "tokens":
                 checkpoint.allocate = memory_allocator(documents, spec, limits)
-        with checkpoint or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
+        title = f"{self.n_components} topics"
+        with checkpoint or nullcontext(), self._watcher(1, X, y, sample_weight, title=title) as watcher:
             starts, seed = make() if checkpoint is None else checkpoint.starts(make, check)
             keeper = NoStart() if checkpoint is None else checkpoint.of_start(0)
             (fit,) = watcher.map(
@@ -282,9 +282,6 @@ class PLSA(
         """Return the attributes of a fit that would stop now, for callbacks."""
         fit.fetch()
         return {"alpha_": fit.alpha, "components_": fit.topics, "doc_topic_": fit.doc_topic}
-
-    def _print_verbose_msg_init_beg(self, number: int) -> None:
-        print(f"{self.n_components} topics")
 
     def _documents(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> AnyDocuments:
         """Return validated documents; before a fit (``reset``) the columns of X are the model's."""
