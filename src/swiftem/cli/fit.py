@@ -170,7 +170,7 @@ def _fit(mixture: Any, rows: Rows, place: Any) -> bool:
     """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from swiftem.fit.interrupted import InterruptedWarning
+    from swiftem.fit.estimator import InterruptedWarning
 
     is_interrupted = False
     with warnings.catch_warnings(record=True) as caught:

@@ -284,7 +284,7 @@ def _fit(
     from sklearn.exceptions import ConvergenceWarning
 
     from swiftem import PLSA, config_context
-    from swiftem.fit.interrupted import InterruptedWarning
+    from swiftem.fit.estimator import InterruptedWarning
 
     model = PLSA(number, **parameters, verbose=int(console.is_terminal))
     with warnings.catch_warnings(record=True) as caught:

@@ -10,15 +10,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.fit.checkpoint import kept_apart
+from swiftem.core.messages import warn
+from swiftem.core.types import Tree
+from swiftem.fit.checkpoint import Data, FitCheckpoint, NoCheckpoint, kept_apart, place_of
+from swiftem.fit.driver import FitState
 from swiftem.fit.history import History
 from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
 from swiftem.fit.watch import Callbacks, Watcher
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "InterruptedWarning"]
+
+
+class InterruptedWarning(ConvergenceWarning):  # type: ignore[misc]
+    """Ctrl-C ended a fit; the estimator has what there was."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -74,6 +82,22 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         ``GridSearchCV`` and others fit clones, several at a time, with other parameters and to other rows.
         """
         return kept_apart(super().__sklearn_clone__(), vars(self).get("_checkpoint"))
+
+    def _checkpoint_of(self, data: Data, started_from: Tree = None) -> NoCheckpoint:
+        """Return the checkpoints of a fit that begins now, from given parameters or from new ones."""
+        place = place_of(self)
+        if place is None:
+            return NoCheckpoint()
+        parameters = self.get_params(deep=False)
+        return FitCheckpoint(place, type(self).__name__, parameters, data, started_from)
+
+    def _warn_of_end(self, fit: FitState, not_converged: str) -> None:
+        """Warn of a fit that was interrupted or did not converge."""
+        if fit.interrupted:
+            said = f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then."
+            warn(said, InterruptedWarning)
+        elif not fit.converged:
+            warn(not_converged, ConvergenceWarning)
 
     def _watcher(
         self,

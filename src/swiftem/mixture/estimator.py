@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -13,7 +12,6 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,11 +29,10 @@ from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.checkpoint import FitCheckpoint, place_of
+from swiftem.fit.checkpoint import NoCheckpoint
 from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
-from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import (
     ARRAY,
@@ -51,7 +48,7 @@ from swiftem.fit.parameters import (
     with_callbacks,
 )
 from swiftem.fit.validated import blocks_of, chunk_by_chunk, is_stored, read_weights, validated
-from swiftem.fit.watch import NoStart, StartWatch, Watcher
+from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
@@ -351,12 +348,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self._validate_params()
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        kept = None
-        place = place_of(self)
-        if place is not None:
-            warm = self._theta(read.X.shape[1]) if self._goes_on() else None
-            kept = FitCheckpoint(place, type(self).__name__, self.get_params(deep=False), read.source, warm)
-        with kept or nullcontext():
+        warm = self._theta(read.X.shape[1]) if self._goes_on() else None
+        with self._checkpoint_of(read.source, warm) as kept:
             prepared = self._prepare(read, kept)
             looks = None if prepared.spec.method else self.max_iter
             stored = not len(read.X)
@@ -369,7 +362,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 watcher.is_fitted = True
         return self
 
-    def _prepare(self, read: Read, kept: FitCheckpoint | None = None, model: Any = None) -> Prepared:
+    def _prepare(self, read: Read, kept: NoCheckpoint, model: Any = None) -> Prepared:
         """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
@@ -387,9 +380,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         facts = Facts(source.n, rows, size, kind, settings.is_default, read.kernels)
         spec = resolve(self.get_params(deep=False), facts)
         check_access(spec.for_run, source)
-        reserved = limits.reserve(source, spec.for_run, statistics=size, starts=True)
-        if kept is not None:
-            kept.allocate = reserved.make_memory
+        kept.allocate = limits.reserve(source, spec.for_run, statistics=size, starts=True).make_memory
         if spec.method is not None:
             at = placed(spec.kernels)
             problem = Problem(model, source, bound=starting.bound, placement=at, budget=limits)
@@ -415,7 +406,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 np.random.default_rng(seed)
 
         try:
-            starts, seeds = make() if kept is None else kept.starts(make, check)
+            starts, seeds = kept.starts(make, check)
         except StartInterrupted as pressed:
             return Prepared(problem, spec, [pressed.start], [0], is_interrupted=True)
         return Prepared(problem, spec, starts, seeds)
@@ -430,7 +421,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             kept=read.kept,
         )
 
-    def _best(self, prepared: Prepared, watcher: Watcher, kept: FitCheckpoint | None = None) -> MixtureFit:
+    def _best(self, prepared: Prepared, watcher: Watcher, kept: NoCheckpoint) -> MixtureFit:
         """Return the best fit; a failed fit is ignored unless all fail."""
         problem, spec, starts, seeds, is_interrupted = prepared
         if is_interrupted:
@@ -442,7 +433,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         failures: list[ValueError] = []
 
         def one(number: int, watch: StartWatch) -> MixtureFit:
-            keeper = NoStart() if kept is None else kept.of_start(number)
+            keeper = kept.of_start(number)
             try:
                 return fit_from(starts[number], problem, spec, seeds[number], watch, keeper, last)
             except ValueError as error:
@@ -482,13 +473,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 f"times in all: {starts.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
-        if fit.interrupted:
-            warn(
-                f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                InterruptedWarning,
-            )
-        elif not fit.converged and self.max_iter > 0:
-            warn(NOT_CONVERGED, ConvergenceWarning)
+        if fit.interrupted or self.max_iter > 0:
+            self._warn_of_end(fit, NOT_CONVERGED)
 
     def fit_predict(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
@@ -610,8 +596,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
             made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
-        prepared = made._prepare(Read(source.y, source.weight, None, source), model=model)
-        fit = made._best(prepared, Watcher(len(prepared.starts)))
+        prepared = made._prepare(Read(source.y, source.weight, None, source), NoCheckpoint(), model)
+        fit = made._best(prepared, Watcher(len(prepared.starts)), NoCheckpoint())
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta
