@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -121,10 +121,11 @@ class Prepared(NamedTuple):
     is_interrupted: bool = False
 
 
+@dataclass
 class MixtureStep:
     """What steps of a fit share.
 
-    Parameters
+    Attributes
     ----------
     fit : MixtureFit
         The fit.
@@ -134,54 +135,48 @@ class MixtureStep:
         What the fit does.
     """
 
-    def __init__(self, fit: MixtureFit, problem: Problem, spec: MixtureSpec) -> None:
-        self._fit, self._problem, self._spec = fit, problem, spec
-        self._bound, self._rows = cast(BoundComponents, problem.bound), rows_of(problem.source)
+    fit: MixtureFit
+    problem: Problem
+    spec: MixtureSpec
+
+    def __post_init__(self) -> None:
+        self._bound, self._rows = cast(BoundComponents, self.problem.bound), rows_of(self.problem.source)
 
     def _check(self) -> None:
         """Raise ValueError or TypeError if a checkpoint has parameters of another model."""
-        check_start(self._bound, self._fit.theta, self._fit.s)
+        check_start(self._bound, self.fit.theta, self.fit.s)
 
 
+@dataclass
 class Em(MixtureStep):
     """Passes of em; the objective of a moment is that before the M-step, as scikit-learn counts.
 
-    Parameters
+    Attributes
     ----------
-    fit, problem, spec
-        As of :class:`MixtureStep`.
-    acceleration : Acceleration, optional
+    acceleration : Acceleration or None
         Makes larger steps; the objective is then that of the last accepted point.
     last : tuple of float
         Bound, gain and rate of an earlier fit that it continues.
     """
 
-    def __init__(
-        self,
-        fit: MixtureFit,
-        problem: Problem,
-        spec: MixtureSpec,
-        acceleration: Acceleration | None = None,
-        last: tuple[float, float, float] = UNKNOWN,
-    ) -> None:
-        super().__init__(fit, problem, spec)
-        self._acceleration, self._last, self._left = acceleration, last, 0
+    acceleration: Acceleration | None = None
+    last: tuple[float, float, float] = UNKNOWN
 
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
-        self._begin(int(drive.left + ROUNDING), self._last)
+        self._begin(int(drive.left + ROUNDING), self.last)
 
     def _begin(self, left: int, last: tuple[float, float, float]) -> None:
-        self._left, spec = left, self._spec
+        self._left, spec = left, self.spec
         self._remaining = Remaining(spec.tol, self._rows, *last, multiple=spec.multiple)
-        self._leaps = None if self._acceleration is None else Leaps(self._acceleration)
+        self._leaps = None if self.acceleration is None else Leaps(self.acceleration)
 
     def advance(self, drive: Drive) -> Outcome | None:
         """Make a pass, and find out whether em has converged."""
         if self._left < 1:
             return Outcome.OUT_OF_PASSES
         self._left -= 1
-        fit, leaps, remaining = self._fit, self._leaps, self._remaining
+        fit, leaps, remaining = self.fit, self._leaps, self._remaining
         drive.check()
         objective, value, theta = self._pass(drive)
         drive.note(objective, 1.0, "em", theta)
@@ -193,14 +188,14 @@ class Em(MixtureStep):
 
     def _pass(self, drive: Drive) -> tuple[float, float, Theta]:
         """Make a pass and the M-step; return the objective, the bound for the stopping rule, and θ."""
-        fit, bound, leaps, before = self._fit, self._bound, self._leaps, self._fit.theta
+        fit, bound, leaps, before = self.fit, self._bound, self._leaps, self.fit.theta
         at = before if leaps is None or leaps.point is None else bound.m_step(leaps.point)
-        with self._problem.compute.checked_by(drive.check) as e_step:
+        with self.problem.compute.checked_by(drive.check) as e_step:
             s = taken = e_step.full(at)
             objective = e_step.objective(at)
         fit.passes += 1.0
         if leaps is not None:
-            is_calm = abs(objective + self._remaining.last_bound) < self._spec.tol
+            is_calm = abs(objective + self._remaining.last_bound) < self.spec.tol
             taken, objective = leaps.take(s, objective, e_step, is_calm), leaps.objective
         value = -objective
         if taken is s and self._reseeds(s):
@@ -213,7 +208,7 @@ class Em(MixtureStep):
 
     def _reseeds(self, s: Array) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        fit, starts = self._fit, starts_of(self._bound)
+        fit, starts = self.fit, starts_of(self._bound)
         is_last = not self._left and self._passes_left < 1
         gone = starts.dead(s, self._rows)
         exists = self._bound.in_domain(s)
@@ -226,26 +221,26 @@ class Em(MixtureStep):
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
-            fit.theta = reseed(self._bound, self._problem.source, fit.theta, s, gone, fit.rng)
+            fit.theta = reseed(self._bound, self.problem.source, fit.theta, s, gone, fit.rng)
             fit.s = None
         return True
 
     @property
     def _passes_left(self) -> int:
         """Whole passes left of the fit, not only of the phase."""
-        return int(self._spec.max_passes - self._fit.passes + ROUNDING)
+        return int(self.spec.max_passes - self.fit.passes + ROUNDING)
 
     def _leaves_plateau(self, drive: Drive) -> bool:
         """Go beyond the plateau on which em seems to have converged; return whether it is one."""
-        fit, spec, remaining, beyond = self._fit, self._spec, self._remaining, None
+        fit, spec, remaining, beyond = self.fit, self.spec, self._remaining, None
         if spec.looks_ahead:
-            beyond = beyond_plateau(self._problem, fit.theta, spec.tol, remaining.small, drive.check)
+            beyond = beyond_plateau(self.problem, fit.theta, spec.tol, remaining.small, drive.check)
         if beyond is None:
             return False
         left = self._passes_left - 1
         if left > 0:
             if beyond[1] > left:
-                beyond = em_of_candidates(self._problem, [fit.theta], left, 0.0, drive.check)[0]
+                beyond = em_of_candidates(self.problem, [fit.theta], left, 0.0, drive.check)[0]
             fit.theta, fit.s, fit.passes = beyond[0], None, fit.passes + beyond[1]
             remaining.restart()
         self._left = min(self._left, self._passes_left)
@@ -266,38 +261,27 @@ class Em(MixtureStep):
             self._leaps.restore(leaps, self._bound.size)
 
 
+@dataclass
 class EmOnDevice(Em):
     """Passes of em whose statistics and θ stay on a device: only the stopping rule is here.
 
-    Parameters
+    Attributes
     ----------
-    fit, problem, spec
-        As of :class:`MixtureStep`.
-    iterations : DeviceEM
+    device : DeviceEM
         The passes on the device.
-    last : tuple of float
-        As of :class:`Em`.
     """
 
-    def __init__(
-        self,
-        fit: MixtureFit,
-        problem: Problem,
-        spec: MixtureSpec,
-        iterations: DeviceEM,
-        last: tuple[float, float, float],
-    ) -> None:
-        super().__init__(fit, problem, spec, None, last)
-        self._iterations, self._is_ahead = iterations, False
+    device: DeviceEM = field(kw_only=True)
+    _is_ahead = False
 
     def _begin(self, left: int, last: tuple[float, float, float]) -> None:
         super()._begin(left, last)
-        self._iterations.load(self._fit.theta)
+        self.device.load(self.fit.theta)
 
     def _pass(self, drive: Drive) -> tuple[float, float, Theta]:
         """Make a pass; M-steps are the CPU's only if the device has none."""
-        fit, device = self._fit, self._iterations
-        with self._problem.compute.checked_by(drive.check):
+        fit, device = self.fit, self.device
+        with self.problem.compute.checked_by(drive.check):
             objective, is_in, least = device.advance()
         fit.passes += 1.0
         value = -objective
@@ -321,17 +305,16 @@ class EmOnDevice(Em):
     def fetch(self) -> None:
         """Copy θ and its statistics from the device."""
         if self._is_ahead:
-            self._fit.s, self._is_ahead = self._iterations.s, False
-            self._fit.theta = self._bound.m_step(self._fit.s)
+            self.fit.s, self._is_ahead = self.device.s, False
+            self.fit.theta = self._bound.m_step(self.fit.s)
 
 
+@dataclass
 class Run(MixtureStep):
     """A run of a stochastic method, evaluated once per epoch.
 
-    Parameters
+    Attributes
     ----------
-    fit, problem, spec
-        As of :class:`MixtureStep`.
     method : Method
         The method.
     seed : int
@@ -340,29 +323,18 @@ class Run(MixtureStep):
         Whether it is one epoch before the method; otherwise it ends when it has converged.
     """
 
-    def __init__(
-        self,
-        fit: MixtureFit,
-        problem: Problem,
-        spec: MixtureSpec,
-        method: Method,
-        seed: int,
-        *,
-        is_first: bool = False,
-    ) -> None:
-        super().__init__(fit, problem, spec)
-        self._method, self._seed, self._is_first = method, seed, is_first
-        self._n_iter, self._before = 0, (0.0, 0)  # passes and rejected steps before it
-        self._last, self._ended = (0, 0), ""  # k and rejected steps at the last evaluation
+    method: Method
+    seed: int
+    is_first: bool = False
 
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
-        fit, method, n = self._fit, self._method, self._problem.source.n
+        fit, method, n = self.fit, self.method, self.problem.source.n
         assert fit.look is not None
         if fit.look.objective == inf:
             fit.look.at(fit.theta, 0.0)
         self._n_iter = iterations_in(method, n, drive.left, fit.s is not None)
-        if self._is_first:
+        if self.is_first:
             self._n_iter = min(self._n_iter, method.epoch(n))
         fit.runs += self._n_iter >= 1
         self._before, self._last, self._ended = (fit.passes, fit.rejected), (0, 0), ""
@@ -370,8 +342,8 @@ class Run(MixtureStep):
     def advance(self, drive: Drive) -> Outcome:
         """Make the run."""
         if self._n_iter < 1:
-            return Outcome.OUT_OF_PASSES if self._fit.moments else Outcome.TOO_FEW_PASSES
-        fit, method, n = self._fit, self._method, self._problem.source.n
+            return Outcome.OUT_OF_PASSES if self.fit.moments else Outcome.TOO_FEW_PASSES
+        fit, method, n = self.fit, self.method, self.problem.source.n
         gamma = schedules.resolve(method.step_size, n, method.batch_size)
 
         def at_epoch(iterate: Iterate) -> bool:
@@ -387,11 +359,11 @@ class Run(MixtureStep):
             return drive.is_stopped or bool(self._ended)
 
         result = run_problem(
-            self._problem,
+            self.problem,
             method,
             theta0=fit.theta,
             s0=fit.s,
-            seed=np.random.SeedSequence(self._seed, spawn_key=(fit.runs,)),
+            seed=np.random.SeedSequence(self.seed, spawn_key=(fit.runs,)),
             n_iter=self._n_iter,
             record_every=method.epoch(n),
             record=lambda iterate: None,
@@ -412,7 +384,7 @@ class Run(MixtureStep):
             return Outcome.DEAD_COMPONENT.name
         if iterate.rejected - rejected == iterate.k - k:  # further steps would be, too
             return Outcome.ALL_REJECTED.name
-        return Outcome.CONVERGED.name if rests and not self._is_first else ""
+        return Outcome.CONVERGED.name if rests and not self.is_first else ""
 
     def kept(self) -> Tree:
         """Return the state of the run beside that of the method."""
@@ -464,7 +436,7 @@ def fit_from(
         em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
         drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
     else:
-        em_there = EmOnDevice(fit, problem, spec, device, last or UNKNOWN)
+        em_there = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
         drive(fit, [Phase(em_there)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
         em_there.fetch()
     return fit
