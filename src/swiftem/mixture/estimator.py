@@ -200,8 +200,17 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self.device = device
         return self
 
-    def _check_columns(self, source: RowSource, *, reset: bool) -> None:
-        """Set the names of columns, or compare those of new rows with them, as scikit-learn does."""
+    def _stored(
+        self, X: Any, sample_weight: ArrayLike | None, *, on_device: bool, reset: bool
+    ) -> RowSource | None:
+        """Return rows that are not in an array as a source, or None; set or compare their columns.
+
+        These are compared as scikit-learn does.
+        """
+        allow_missing = self._allows_missing
+        source = stored_source(X, sample_weight, on_device=on_device, allow_missing=allow_missing)
+        if source is None:
+            return None
         if source.allow_missing and not self._allows_missing:
             raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
         (d,) = source.tail
@@ -220,6 +229,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 "The columns of X must be those of the fit, in the same order: "
                 f"{', '.join(self.feature_names_in_)}, got {', '.join(source.names)}."
             )
+        return source
 
     def _check_enough(self, n: int, least: int = 0) -> None:
         """Raise ValueError for fewer rows than components, in scikit-learn's words."""
@@ -244,14 +254,9 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """
         X = self._encoded(X, sample_weight, reset=reset)
         kernels = kernels_of(self.device, X)
-        source: RowSource | None = stored_source(
-            X,
-            sample_weight,
-            on_device=kernels is not None and not in_batches,
-            allow_missing=self._allows_missing,
-        )
+        on_device = kernels is not None and not in_batches
+        source = self._stored(X, sample_weight, on_device=on_device, reset=reset)
         if source is not None:
-            self._check_columns(source, reset=reset)
             if reset:
                 self._check_enough(rows_of(source), least)
             left_out = isinstance(source, TensorSource) and sample_weight is not None and source.n < len(X)
@@ -298,18 +303,11 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Return rows of positive weight for a fitted mixture."""
         check_is_fitted(self)
         X = self._encoded(X, reset=False)
-        source: RowSource | None = stored_source(
-            X,
-            sample_weight,
-            on_device=kernels_of(self.device, X) is not None,
-            allow_missing=self._allows_missing,
-        )
-        if source is None:
-            return ArraySource(
-                *self._array(X, sample_weight, reset=False), allow_missing=self._allows_missing
-            )
-        self._check_columns(source, reset=False)
-        return source
+        on_device = kernels_of(self.device, X) is not None
+        source = self._stored(X, sample_weight, on_device=on_device, reset=False)
+        if source is not None:
+            return source
+        return ArraySource(*self._array(X, sample_weight, reset=False), allow_missing=self._allows_missing)
 
     def _all_rows(self, X: Any) -> ArraySource | StoredSource:
         """Return all rows for a fitted mixture, also those of weight zero of a source."""
@@ -351,13 +349,15 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         warm = self._theta(read.X.shape[1]) if self._goes_on() else None
         with self._checkpoint_of(read.source, warm) as kept:
             prepared = self._prepare(read, kept)
-            looks = None if prepared.spec.method else self.max_iter
-            stored = not len(read.X)
-            rows = X if stored else read.X
-            at_once = not (stored or read.kernels)
-            starts = len(prepared.starts)
-            watcher = self._watcher(starts, rows, y, read.weight, most_passes=looks, at_once=at_once)
-            with watcher:
+            has_array = len(read.X) > 0
+            with self._watcher(
+                len(prepared.starts),
+                read.X if has_array else X,
+                y,
+                read.weight,
+                most_passes=None if prepared.spec.method else self.max_iter,
+                at_once=has_array and not read.kernels,
+            ) as watcher:
                 self._keep(self._best(prepared, watcher, kept), prepared, read)
                 watcher.is_fitted = True
         return self
@@ -570,28 +570,20 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
 
     def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
-        parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
-        if self._own_step(source.n) is not None:  # it is that of the stream
-            parameters["method"] = "auto"
-        return self._quietly(model, source, parameters, None)
+        # A step size is that of the stream.
+        method = self.method if self._own_step(source.n) is None else "auto"
+        return self._quietly(model, source, None, method=method)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""
-        parameters = self.get_params(deep=False)
-        parameters |= {
-            "method": "em",
-            "max_iter": REFIT_PASSES,
-            "warm_start": theta is not None,
-            "verbose": 0,
-        }
-        if not (isinstance(self.init_params, str) or callable(self.init_params)):
-            parameters["init_params"] = "kmeans"  # a given array is for other rows
-        return self._quietly(self._fitted_model(), source, parameters, theta)
+        is_array = not (isinstance(self.init_params, str) or callable(self.init_params))
+        init = "kmeans" if is_array else self.init_params  # a given array is for other rows
+        settings = {"method": "em", "max_iter": REFIT_PASSES, "init_params": init}
+        return self._quietly(self._fitted_model(), source, theta, **settings)
 
-    def _quietly(
-        self, model: Any, source: ArraySource, parameters: dict[str, Any], theta: Theta | None
-    ) -> Theta:
-        made = type(self)(**parameters)
+    def _quietly(self, model: Any, source: ArraySource, theta: Theta | None, **settings: Any) -> Theta:
+        """Return θ of a fit with other settings, from a new start, or from given parameters."""
+        made = type(self)(**self.get_params(deep=False) | settings | {"warm_start": theta is not None})
         if hasattr(self, "feature_names_in_"):
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
