@@ -467,13 +467,6 @@ def test_two_runs_on_one_folder(tmp_path):
     go_on(problem, method, tmp_path)
 
 
-def test_checkpoints_change_no_bit(tmp_path):
-    for name in NAMES:
-        problem, method = example(name)
-        kept = problem.run(method, n_iter=N_ITER, seed=3, checkpoint=tmp_path / name, checkpoint_every=1)
-        assert_same_result(kept, problem.run(method, n_iter=N_ITER, seed=3))
-
-
 def test_a_run_of_which_few_rows_of_the_memory_change_goes_on(tmp_path, monkeypatch):
     """Files of rows that have not changed are not written again, and the others are removed."""
     problem = helpers.mixture(2000, d=3)

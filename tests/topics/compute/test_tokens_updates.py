@@ -103,13 +103,3 @@ def test_a_state_that_was_put_together(part, b):
     )
     start = {"theta0": first.theta, "s0": first.s, "state": state, "seed": None, "sample_weight": None}
     assert_same(*both(method, n_iter=20, **start))
-
-
-def test_with_steps_of_one_the_statistics_are_the_proxy(monkeypatch):
-    """The deviation is zero, and stays so."""
-    lanes, iterate = [], TokensLoop.iterate
-    monkeypatch.setattr(
-        TokensLoop, "iterate", lambda self, *given: lanes.append(self) or iterate(self, *given)
-    )
-    problem().run(methods.SpiderEM(step_size=1.0), n_iter=40, seed=0)
-    assert not lanes[-1].tables.documents[:, 0].any()
