@@ -37,22 +37,6 @@ def test_the_components_are_shown(flowers, tmp_path, call):
     assert repr(GaussianMixture.load(tmp_path / "a.model").summary()) in stdout
 
 
-@pytest.mark.parametrize("covariance", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("method", ["em", "sem-vr"])
-def test_covariances_and_methods(covariance, method, flowers, clusters, tmp_path, call):
-    stdout, _ = call(
-        "fit", flowers, "-k", 3, "--columns", "height,width", "--covariance-type", covariance,
-        "--method", method, "--max-iter", 12, "--seed", 3, "--reg-covar", 1e-3, "-o", tmp_path / "a.model",
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected = GaussianMixture(
-            3, covariance_type=covariance, method=method, max_iter=12, random_state=3, reg_covar=1e-3
-        ).fit(clusters[0])
-    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
-    assert f"passes of {method} in" in stdout
-
-
 def test_what_is_left_out_is_noted(flowers, tmp_path, call):
     stdout, stderr = call("fit", flowers, "-k", 1, "--weights", "w", "-o", tmp_path / "a.model")
     assert stderr == f"Left out of {flowers}: kind (text).\n"
@@ -65,27 +49,6 @@ def test_weights(flowers, clusters, tmp_path, call):
     expected = GaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
     np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
     assert f"BIC {expected.bic(X, sample_weight=weight):.2f}." in stdout
-
-
-def test_npy_has_no_names(clusters, tmp_path, call):
-    np.save(tmp_path / "a.npy", clusters[0].astype(np.float32))
-    stdout, _ = call("fit", tmp_path / "a.npy", "-k", 3, "-o", tmp_path / "a.model")
-    loaded = GaussianMixture.load(tmp_path / "a.model")
-    assert not hasattr(loaded, "feature_names_in_")
-    assert loaded.means_.dtype == np.float32
-    assert "120 rows of 2 columns" in stdout
-    assert "column 1" in stdout
-
-
-def test_parquet(clusters, tmp_path, call):
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    X = clusters[0]
-    parquet.write_table(pa.table({"height": X[:, 0], "width": X[:, 1]}), tmp_path / "a.parquet")
-    call("fit", tmp_path / "a.parquet", "-k", 3, "-o", tmp_path / "a.model")
-    expected = GaussianMixture(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
 
 
 def test_not_converged(flowers, tmp_path, invoke):
@@ -152,9 +115,6 @@ class TestRefused:
     def test_options(self, options, words, flowers, tmp_path, invoke):
         assert words in invoke("fit", flowers, *options, "--out", tmp_path / "a.model", code=2)
         assert not (tmp_path / "a.model").exists()
-
-    def test_a_command_that_is_not_there(self, invoke):
-        assert "'fit'" in invoke("fti", code=2)
 
     @pytest.mark.parametrize(
         ("content", "words"),

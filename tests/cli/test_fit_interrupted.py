@@ -27,33 +27,23 @@ def test_within_a_pass_keeps_the_model(flowers, tmp_path, invoke, monkeypatch):
     assert "BIC" not in output
 
 
-def test_before_there_is_a_model(flowers, tmp_path, call, monkeypatch):
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("cli.fit.read_rows", "Interrupted; nothing was written.\n"),
+        ("GaussianMixture.fit", "Interrupted before there was a model; nothing was written.\n"),
+        ("cli.fit._show_end", "Interrupted; the model is in {}.\n"),
+    ],
+)
+def test_at_every_stage(place, said, flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(GaussianMixture, "fit", press)
-    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=130)
-    assert "Interrupted before there was a model; nothing was written." in stderr
-    assert not (tmp_path / "a.model").exists()
-
-
-def test_while_reading(flowers, tmp_path, call, monkeypatch):
-    def press(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("swiftem.cli.fit.read_rows", press)
-    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=130)
-    assert stderr == "Interrupted; nothing was written.\n"
-
-
-def test_after_the_model_was_written(flowers, tmp_path, call, monkeypatch):
-    def press(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("swiftem.cli.fit._show_end", press)
-    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=130)
-    assert f"Interrupted; the model is in {tmp_path / 'a.model'}." in stderr
-    assert GaussianMixture.load(tmp_path / "a.model").n_components == 2
+    monkeypatch.setattr(f"swiftem.{place}", press)
+    out = tmp_path / "a.model"
+    _, stderr = call("fit", flowers, "-k", 2, "-o", out, code=130)
+    assert stderr.endswith(said.format(out))
+    assert out.exists() == ("{}" in said)
 
 
 @pytest.mark.parametrize("command", ["fit", "select", "update"])

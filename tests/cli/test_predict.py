@@ -93,14 +93,6 @@ def test_labels_alone_in_npy_are_integers(flowers, model, clusters, tmp_path, ca
     assert labels.dtype.kind == "i"
 
 
-def test_fit_and_predict_round_trip(flowers, clusters, tmp_path, call):
-    call("fit", flowers, "-k", 3, "--weights", "w", "-o", tmp_path / "a.model")
-    stdout, _ = call("predict", tmp_path / "a.model", flowers)
-    X, weight = clusters
-    expected = GaussianMixture(3, random_state=0).fit(X, sample_weight=weight).predict(X)
-    np.testing.assert_array_equal(columns_of(stdout)[1][:, 0], expected)
-
-
 def test_names_in_another_order(model, clusters, tmp_path, call):
     path, mixture = model
     X = clusters[0]

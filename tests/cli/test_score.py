@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 
 
@@ -35,14 +34,6 @@ def test_weights(weights, flowers, model, clusters, call):
     assert found["mean log-likelihood"] == pytest.approx(mixture.score(X, sample_weight=weight), abs=5e-7)
     for name, criterion in (("BIC", mixture.bic), ("AIC", mixture.aic), ("ICL", mixture.icl)):
         assert found[name] == pytest.approx(criterion(X, sample_weight=weight), abs=5e-3)
-
-
-def test_weights_in_npy(model, clusters, tmp_path, call):
-    X, weight = clusters
-    np.save(tmp_path / "a.npy", np.column_stack([weight, X]))
-    stdout, _ = call("score", model[0], tmp_path / "a.npy", "--weights", 0)
-    expected = model[1].score(X, sample_weight=weight)
-    assert values_of(stdout)["mean log-likelihood"] == pytest.approx(expected, abs=5e-7)
 
 
 def test_what_is_refused(flowers, model, tmp_path, invoke):

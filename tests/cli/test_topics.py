@@ -100,10 +100,6 @@ def test_results_in_the_folder_of_texts_are_not_read_again(run, folder, monkeypa
     assert "Topics of my texts" in (folder / "results/topics/topics.html").read_text(encoding="utf-8")
 
 
-def test_the_corpus_is_required(run):
-    assert "CORPUS" in run("--topics", 2, code=2)
-
-
 def test_counts_without_words(run, tmp_path):
     sp.save_npz(tmp_path / "toy.npz", sp.csr_array([[2, 1, 0], [0, 1, 3]] * 4))
     assert "word 2" in run(tmp_path / "toy.npz", "--topics", 2, "--out", tmp_path / "out")
@@ -259,22 +255,6 @@ def test_names_of_other_topics(run, folder, tmp_path):
     assert 'got JSON without "swiftem": "topic names".' in output
     output = run(folder, "--topics", 2, "--names", tmp_path / "none", "--out", tmp_path / "out", code=1)
     assert "none cannot be read: no such file" in output
-
-
-def test_help(run):
-    output = run("--help")
-    for option in (
-        "CORPUS",
-        "--topics",
-        "--out",
-        "--words",
-        "--method",
-        "--seed",
-        "--apply",
-        "--by",
-        "--names",
-    ):
-        assert option in output
 
 
 def test_words_are_chosen(run, tmp_path):

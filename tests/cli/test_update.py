@@ -68,15 +68,6 @@ def test_a_table_in_place_of_the_model(files, call):
     assert stderr == sentence
 
 
-def test_weights(old, flowers, clusters, tmp_path, call):
-    out = tmp_path / "new.model"
-    call("fit", "--update", old, flowers, "--weights", "w", "-o", out)
-    mixture = GaussianMixture.load(old)
-    del mixture.feature_names_in_
-    mixture.partial_fit(clusters[0], sample_weight=clusters[1])
-    np.testing.assert_array_equal(GaussianMixture.load(out).means_, mixture.means_)
-
-
 @pytest.mark.parametrize("in_place", [True, False])
 def test_a_failure_leaves_the_old_model(old, files, tmp_path, call, in_place):
     before, out = old.read_bytes(), tmp_path / "new.model"
@@ -111,14 +102,3 @@ def test_what_a_new_fit_needs(files, tmp_path, invoke):
     invoke("fit", *files, "-k", 2, "-o", tmp_path / "a.model")
     assert (tmp_path / "a.model").exists()
     assert "does not exist" in invoke("fit", "--update", tmp_path / "no.model", files[0], code=1)
-
-
-def test_a_folder_is_its_tables(old, files, tmp_path, call):
-    (tmp_path / "folder").mkdir()
-    for file in files:
-        (tmp_path / "folder" / file.name).write_bytes(file.read_bytes())
-    for name, given in (("a.model", files), ("b.model", [tmp_path / "folder"])):
-        _, stderr = call("fit", "--update", old, *given, "-o", tmp_path / name)
-        assert stderr == ""
-    one, other = (GaussianMixture.load(tmp_path / name) for name in ("a.model", "b.model"))
-    np.testing.assert_array_equal(one.means_, other.means_)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import swiftem.topics.compute.streamed as streamed
 from swiftem.data import CsrDocuments
-from swiftem.topics.compute.corpus import PIECES, Documents
+from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments
 
 
 def test_lengths_and_total():
@@ -31,8 +31,9 @@ def test_pieces_cover_all_documents_once(lengths):
     assert all(one[1] == two[0] for one, two in pairwise(pieces))
 
 
-def test_nothing_at_all():
-    documents = Documents(sp.csr_array((2, 3)))
+@pytest.mark.parametrize("kind", [Documents, SmallDocuments])
+def test_nothing_at_all(kind):
+    documents = kind(sp.csr_array((2, 3)))
     topics = np.full((2, 3), 1 / 3)
     found, value = documents.fold_in(topics, np.array([1.0, 3.0]))
     np.testing.assert_allclose(found, [[0.25, 0.75]] * 2)
