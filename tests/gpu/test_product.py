@@ -284,7 +284,7 @@ TEXTS = {
     "init": ("auto", "random", "k-means", "given"),
     "input": OF_TEXTS,
     "alpha": ALPHA,
-    "precision": ("auto", "float64"),
+    "tol": (1e-4, 1e-7),
     "documents": (200, 1200, 20_000) if HAS_GPU else (200, 600),
     "weight": (None, "some are zero"),
 }
@@ -299,8 +299,13 @@ def test_topics(case, tmp_path):
     X = texts(case["documents"])
     given, weight, alpha = OF_TEXTS[case["input"]](X), weights_of(case, len(X)), ALPHA[case["alpha"]]
     init = np.random.default_rng(6).random((4, X.shape[1])) if case["init"] == "given" else case["init"]
-    options = {"method": case["method"], "init": init, "random_state": 0, "max_iter": PASSES}
-    options["precision"] = case["precision"]
+    options = {
+        "method": case["method"],
+        "init": init,
+        "random_state": 0,
+        "max_iter": PASSES,
+        "tol": case["tol"],
+    }
     fitted = swiftem.PLSA(4, alpha=alpha, device=ON, **options)
     fitted.fit(given, sample_weight=None if weight is None else on_device(weight))
     expected = swiftem.PLSA(4, alpha=in_numpy(alpha), device="cpu", **options).fit(X, sample_weight=weight)
@@ -529,7 +534,7 @@ REFUSED = {
     ),
     "topics by tokens": (
         lambda: swiftem.PLSA(2, method="iem", device=ON).fit(COUNTS),
-        "method must be 'auto', 'em', or 'sem' or 'sem-vr' by documents, for device=",
+        "method must be 'auto', 'em', 'sem' or 'sem-vr' for a GPU, got 'iem': it draws tokens",
     ),
     "topics of files": (
         lambda: swiftem.PLSA(2, device=ON).fit("counts.npz"),
