@@ -21,7 +21,6 @@ from swiftem.core.compute import Placement
 from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule
-from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned, kernels_of, like
@@ -47,7 +46,18 @@ from swiftem.fit.parameters import (
     one_of,
     with_callbacks,
 )
-from swiftem.fit.validated import blocks_of, chunk_by_chunk, is_stored, read_weights, validated
+from swiftem.fit.validated import (
+    Read,
+    RowSource,
+    blocks_of,
+    chunk_by_chunk,
+    is_stored,
+    no_weights_beside,
+    read_weights,
+    rows_of,
+    stored_source,
+    validated,
+)
 from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.components import BoundComponents
@@ -55,8 +65,7 @@ from swiftem.mixture.file import file_types, read_online, read_past, state_to_fi
 from swiftem.mixture.fit import MixtureFit, Prepared, certified, fit_from, new_fit
 from swiftem.mixture.online import OnlineMixture, Past
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
-from swiftem.mixture.rows import Read, RowSource, no_weights_beside, rows_of, stored_source
-from swiftem.mixture.scores import FittedMixture, criteria, dtype_of
+from swiftem.mixture.scores import AnyMixtureModel, FittedMixture, criteria, dtype_of
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
@@ -114,18 +123,10 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     feature_names_in_: NDArray[Any]
 
     @abstractmethod
-    def _model(self) -> Any:
+    def _model(self) -> AnyMixtureModel:
         """Return the model given by the parameters."""
 
-    def _learnt(self, model: Any, source: Source) -> Any:
-        """Return a model with what it has to know of the data before their statistics have a size."""
-        return model
-
-    def _streamed(self, model: Any, source: Source) -> Any:
-        """Return a model with what it has to know of the rows of a ``partial_fit``."""
-        return model
-
-    def _fitted_model(self) -> Any:
+    def _fitted_model(self) -> AnyMixtureModel:
         """Return the model as fitted, with what it has learnt of the data."""
         return self._model()
 
@@ -138,11 +139,11 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Return the initial values given by the user for a model of ``d`` columns, by name."""
 
     @abstractmethod
-    def _theta(self, d: int | None = None) -> Any:
+    def _theta(self, d: int | None = None) -> Theta:
         """Return the current parameters for ``d`` columns: a user may have set them."""
 
     @abstractmethod
-    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+    def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
         """Set the fitted attributes from parameters of a fitted model, in the precision of the rows."""
 
     @abstractmethod
@@ -156,7 +157,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))
 
-    def _become(self, theta: Theta, d: int, model: Any) -> None:
+    def _become(self, theta: Theta, d: int, model: AnyMixtureModel) -> None:
         """Set parameters of a model of ``d`` columns as the fitted ones."""
         self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
@@ -362,7 +363,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 watcher.is_fitted = True
         return self
 
-    def _prepare(self, read: Read, kept: NoCheckpoint, model: Any = None) -> Prepared:
+    def _prepare(self, read: Read, kept: NoCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
         """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
@@ -370,7 +371,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         source, is_warm = read.source, self._goes_on()
         if model is None:
             model = self._fitted_model() if is_warm else self._model()
-        model = self._learnt(model, source)
+        model = model.learnt(source)
         size, rows, limits = model.size(read.X.shape[1]), rows_of(source), budget()
         placed = partial(Placement.named, memory_limit=device_memory_limit())
         kernels = read.kernels or kernels_for(rows, size)
@@ -533,7 +534,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         assert isinstance(source, ArraySource)
         if not source.n:  # all weights are zero
             return self
-        model = self._streamed(self._model() if is_first else self._fitted_model(), source)
+        model = (self._model() if is_first else self._fitted_model()).streamed(source)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
             self._check_parameters(read.X, xp=np)
@@ -568,7 +569,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             return None
         return schedules.resolve(method.step_size, n, n)
 
-    def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
+    def _fit_first(self, model: AnyMixtureModel, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
         # A step size is that of the stream.
         method = self.method if self._own_step(source.n) is None else "auto"
@@ -581,7 +582,9 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         settings = {"method": "em", "max_iter": REFIT_PASSES, "init_params": init}
         return self._quietly(self._fitted_model(), source, theta, **settings)
 
-    def _quietly(self, model: Any, source: ArraySource, theta: Theta | None, **settings: Any) -> Theta:
+    def _quietly(
+        self, model: AnyMixtureModel, source: ArraySource, theta: Theta | None, **settings: Any
+    ) -> Theta:
         """Return θ of a fit with other settings, from a new start, or from given parameters."""
         made = type(self)(**self.get_params(deep=False) | settings | {"warm_start": theta is not None})
         if hasattr(self, "feature_names_in_"):

@@ -16,13 +16,13 @@ from swiftem.core.problem import Problem, certify
 from swiftem.core.types import Array, Theta, Tree
 from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
 from swiftem.fit.stopping import Leaps, Remaining
+from swiftem.fit.validated import rows_of
 from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.look import Look
 from swiftem.mixture.resolve import MixtureSpec, iterations_in
-from swiftem.mixture.rows import rows_of
 from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
 from swiftem.mixture.starts.family_starts import DEAD, starts_of
 from swiftem.mixture.starts.named_starts import reseed

@@ -13,8 +13,7 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.validated import in_memory
-from swiftem.mixture.rows import rows_of
+from swiftem.fit.validated import in_memory, rows_of
 
 __all__ = ["Look"]
 

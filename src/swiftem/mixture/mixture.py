@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import as_floats, check_int, check_simplex, in_numpy, shown, unmasked
-from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import kernels_of
@@ -216,12 +215,6 @@ n_features_in_, feature_names_in_
             concentration=self.concentration,
             missing=self.missing,
         )
-
-    def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
-        return model.learnt(source)
-
-    def _streamed(self, model: MixtureModel, source: Source) -> MixtureModel:
-        return model.streamed(source)
 
     def _fitted_model(self) -> MixtureModel:
         if isinstance(self.family, str) and self.family == AUTO:
