@@ -91,7 +91,8 @@ class Mixture(MixtureEstimator):
     warm_start : bool
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose : int
-        Whether to show progress: a bar in a terminal, otherwise a line every ten passes.
+        Whether to show progress: a bar in a terminal, otherwise a line every ten passes; 2 adds times and
+        gains.
     method : str or Method
         How to fit, as in :class:`swiftem.GaussianMixture`.
     concentration : float, optional
