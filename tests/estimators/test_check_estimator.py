@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import swiftem
-from swiftem.mixture.plan import METHOD_NAMES
+from swiftem.mixture.resolve import METHOD_NAMES
 
 
 @pytest.mark.filterwarnings("default")

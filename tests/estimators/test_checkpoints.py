@@ -11,7 +11,7 @@ from surroundings import fit_within, within
 
 import swiftem
 from swiftem.fit.checkpoint import StartCheckpoint
-from swiftem.mixture.fit import DegenerateComponentWarning
+from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 
 
 def make(**options):

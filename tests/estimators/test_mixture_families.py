@@ -130,9 +130,9 @@ def test_checkpoints_resume_to_the_bit(name, method, tmp_path):
     class Stop(Exception):
         """Ends a fit in the middle."""
 
-    from swiftem.mixture.fit import _OneFit
+    from swiftem.fit.driver import Drive
 
-    real = _OneFit._note
+    real = Drive.note
 
     def note(self, *given):
         seen.append(given)
@@ -142,7 +142,7 @@ def test_checkpoints_resume_to_the_bit(name, method, tmp_path):
 
     kept = {"n_components": 2, "checkpoint": tmp_path / "fit", "checkpoint_every": 1} | options
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_OneFit, "_note", note)
+        patch.setattr(Drive, "note", note)
         with pytest.raises(Stop):
             fit_within(Mixture, X, **kept)
     with pytest.warns(UserWarning, match="did not converge"):
