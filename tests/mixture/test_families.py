@@ -315,6 +315,14 @@ def test_parameters_of_other_names():
         swiftem.run(model, [1, 2, 3], methods.EM(), theta0=(1.0,), n_iter=1)
 
 
+def test_a_family_names_its_parameters():
+    class Nameless(Poisson):
+        parameters = ()
+
+    with pytest.raises(TypeError, match="family 'poisson' must define parameters, or shapes"):
+        models.MixtureModel(2, Nameless()).theta(rates=[[1.0], [2.0]])
+
+
 def test_likelihood_of_large_counts():
     """Above 65,535, log y! is no longer looked up in a table."""
     y = np.array([[65_535.0], [65_536.0], [70_000.0], [3.0]])
