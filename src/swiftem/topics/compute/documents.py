@@ -26,6 +26,10 @@ from swiftem.topics.compute.corpus import Corpus, Documents
 from swiftem.topics.documents import FEW, FLUSH, ROUNDS, TOLERANCE, BoundDocuments, word_topic
 
 LEAST_SCALE = 1e-80
+BATCH = 128
+"""Documents per step of a stream."""
+STREAM_ROUNDS = 10
+"""Maximum number of rounds to fold a document of a stream in."""
 UPDATES = (Update(), Update(reference="anchor"))
 """Updates of :class:`DocumentsLoop`: sem and sem-vr."""
 
@@ -313,3 +317,32 @@ class DocumentsLoop:
                 self.running, self._stored, self._given = running, now.s, now.theta
                 if now.is_m_step and now.k > now.rejected:
                     self._given = None
+
+
+def counts_after(counts: Array, documents: Documents, alpha: Array, beta: Array, power: float) -> Array:
+    """Return the expected counts of words in topics (K, V) after more documents.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (K, V)
+        The counts before.
+    documents : Documents
+        The new documents.
+    alpha, beta : ndarray
+        Added to counts of topics in documents, and of words in topics.
+    power : float
+        How fast old documents are forgotten.
+    """
+    seen = first_seen = float(counts.sum())
+    running = RunningCounts(counts.T, beta, seen)
+    for start in range(0, documents.n, BATCH):
+        index = np.arange(start, min(start + BATCH, documents.n))
+        batch: Documents = documents.take(index).y  # type: ignore[assignment]
+        if batch.total > 0:
+            uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
+            change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, STREAM_ROUNDS, TOLERANCE)
+            gamma = 1.0 - (seen / (seen + batch.total)) ** power
+            running.step(batch.words, change * (first_seen / batch.total), gamma)
+            seen += batch.total
+            running.tokens = seen
+    return np.ascontiguousarray(running.counts().T) * (seen / first_seen)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.show.numbers import share_text, signed
-from swiftem.topics.explorer.content import as_json
-from swiftem.topics.explorer.summary import TopicSummary
+from swiftem.topics.explorer.content import TopicSummary, as_json
 
 SCRIPTS = ("data", "dom", "map", "list", "detail", "parts", "names", "search", "main")
 POLICY = (
@@ -60,7 +59,7 @@ def topics_page(
     Examples
     --------
     >>> from swiftem.fit.history import History, Moment
-    >>> from swiftem.topics.explorer.summary import Topic, TopicSummary
+    >>> from swiftem.topics.explorer.content import Topic, TopicSummary
     >>> html = topics_page(
     ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),
     ...     History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
