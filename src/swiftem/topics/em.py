@@ -154,7 +154,7 @@ class Momentum:
         Counts (K, V) and topics of documents (D, K) after the last pass.
     """
 
-    def __init__(self, strength: float, documents: Any) -> None:
+    def __init__(self, strength: float, documents: AnyDocuments) -> None:
         self._strength, self._documents = strength, documents
         self.state: tuple[Array, Array] | None = None
 

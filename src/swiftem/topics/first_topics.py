@@ -53,7 +53,7 @@ def clustered_topics(
     """Return topics (K, V): the words of clusters of documents, by k-means.
 
     Documents are rows of log(1 + count) times the words' inverse document frequency, with unit length; at
-    most ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with those of all
+    most ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with the words of all
     documents, so that every word has a positive probability. There must be at least as many non-empty
     documents as topics.
     """

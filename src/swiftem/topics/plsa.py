@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +63,11 @@ from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_a
 from swiftem.topics.quality import LAMBDA
 from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import INITS, LEARN, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
-from swiftem.topics.table import topic_table
 
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
+
+Corpora = TypeVar("Corpora", bound=AnyDocuments)
 OF_FIT = ("history_", "stationarity_", "log_likelihood_")
 """Attributes of a fit that other ways to a model do not have."""
 START = 2000.0
@@ -147,7 +150,7 @@ class PLSA(
     alpha_ : ndarray, shape (K,)
         ``alpha`` of each topic, as given or learned.
     doc_topic_ : ndarray, shape (D, K)
-        Topics of the training documents; rows sum to 1. Those of :meth:`transform` may differ: it folds
+        Topics of the training documents; rows sum to 1. :meth:`transform` may return others: it folds
         documents in until convergence. A fit to a Dask collection does not set it.
     topic_counts_ : ndarray, shape (K,)
         Expected number of training tokens per topic.
@@ -159,7 +162,7 @@ class PLSA(
         Passes, seconds, objective (minus the mean log-likelihood per token) and step size: of em, at the
         beginning of each pass; of the others at the end of each epoch, on at most 500 documents, folded in.
     stationarity_ : float
-        Relative distance of the expected counts from those of one more E-step: 0 at a stationary point.
+        Relative change of the expected counts in one more E-step: 0 at a stationary point.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -272,7 +275,7 @@ class PLSA(
             starts = starts_of(documents, spec, self.init, random_state)
             return starts, int(random_state.randint(np.iinfo(np.int32).max))
 
-        def check(made: Any) -> None:
+        def check(made: tuple[list[Array], int]) -> None:
             starts, seed = made
             for topics in starts:
                 check_form("a start", topics, np.empty((self.n_components, documents.n_words)))
@@ -293,7 +296,9 @@ class PLSA(
             )
             self._forget("doc_topic_")
             self.__dict__.update(fitted_attributes(fit, documents, spec))
-            if numbers is not None and isinstance(every, Documents):  # those of weight zero have topics, too
+            if numbers is not None and isinstance(
+                every, Documents
+            ):  # documents of weight zero have topics, too
                 every.dtype = spec.dtype
                 shares = every.fold_in(self.components_, self.alpha_)[0]
                 shares[numbers] = self.doc_topic_
@@ -336,15 +341,15 @@ class PLSA(
             documents = read.documents_in_memory(counts, weight, self.n_components, self.device, X)
         return documents if reset else self._typed(documents)
 
-    def _typed(self, documents: Any) -> Any:
+    def _typed(self, documents: Corpora) -> Corpora:
         """Return documents whose passes compute in what a fitted model needs."""
         if not isinstance(documents, UnitDocuments):
             priors = extent_of(self.alpha_, self._beta(documents.n_words))
             documents.dtype = table_type(self.tol, documents.extent, priors)
         return documents
 
-    def _counts(self, X: Any, *, reset: bool = False) -> Any:
-        """Return validated counts as a CSR array of float64; those of a file or source are loaded."""
+    def _counts(self, X: Any, *, reset: bool = False) -> Counts:
+        """Return validated counts as a CSR array of float64; a file or a source is loaded."""
         raw = read.counts_in_memory(X)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "reset": reset}
         checked = {"ensure_non_negative": True, "ensure_all_finite": "allow-nan"}
@@ -407,7 +412,7 @@ class PLSA(
         """Update the model with more documents, by online EM, in any number of calls.
 
         ``doc_topic_`` has the topics of the documents of this call. After ``fit``, also if the model was
-        saved and loaded, every token counts once, those of the fit included. A model that begins with
+        saved and loaded, every token counts once, also in the fit. A model that begins with
         ``partial_fit`` forgets its first documents slowly, as their topics were poor. Neither follows topics
         that change: for this, fit again.
         """
@@ -432,7 +437,7 @@ class PLSA(
         self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
         return self
 
-    def _begin_stream(self, counts: Any, weight: Array | None) -> None:
+    def _begin_stream(self, counts: Counts, weight: Array | None) -> None:
         """Begin a model from initial topics."""
         if isinstance(self.alpha, str):
             raise ValueError(
@@ -555,7 +560,7 @@ class PLSA(
         X : array-like or sparse, shape (D, V)
             Counts of the documents to evaluate.
         measure : {"npmi", "umass"}
-            Normalised pointwise mutual information, from −1 to 1, or that of Mimno et al. (2011).
+            Normalised pointwise mutual information, from −1 to 1, or the measure of Mimno et al. (2011).
         n : int
             Number of words per topic.
         relevance : float
@@ -639,7 +644,7 @@ class PLSA(
             1  50.0%  dog, cod
         """
         check_is_fitted(self)
-        return topic_table(self, n_words=check_int("n", n, minimum=0))
+        return quality.topic_table(self, n_words=check_int("n", n, minimum=0))
 
     def sorted_topics(self) -> Sequence[int]:
         """Return the topics' indices, the most prevalent first."""
@@ -648,7 +653,7 @@ class PLSA(
     def representative_documents(self, X: Any = None, n: int = 5) -> Index:
         """Return the documents that have the largest shares of each topic.
 
-        Those of a background are the documents of which the other topics explain least.
+        A background has the documents of which the other topics explain least.
 
         Parameters
         ----------
@@ -684,7 +689,7 @@ class PLSA(
             Counts: each document then counts as many times as it has tokens. By default the documents of the
             fit, each of which counts once.
         background : bool
-            Whether the background counts. If not, its share is 0, and shares are those of the other topics.
+            Whether the background counts. If not, its share is 0, and the other topics' shares sum to 1.
 
         Returns
         -------
@@ -708,7 +713,7 @@ class PLSA(
 
         The words of a merged topic are the mean of its members', weighted by their tokens; ``doc_topic_``,
         ``topic_counts_`` and ``alpha`` are sums. A group that has the background in it is the background. The
-        copy has no ``history_``, ``log_likelihood_`` and ``stationarity_``, which are those of another model.
+        copy has no ``history_``, ``log_likelihood_`` and ``stationarity_``.
 
         Parameters
         ----------
@@ -816,7 +821,7 @@ class PLSA(
         model : LatentDirichletAllocation
             Its ``components_`` (K, V) without the prior are the counts; its priors become alpha and beta.
         names : sequence of str, or a fitted vectorizer, optional
-            The words of the columns; by default those of the model, if it has them.
+            The words of the columns; by default the names that the model has, if any.
 
         Examples
         --------

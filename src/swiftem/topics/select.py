@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from math import inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +20,9 @@ from swiftem.fit.selection import Selection
 from swiftem.show.table import Table
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.resolve import Facts, resolve
+
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
 
 GROUPS = 10
 """Groups of held-out documents, from which the standard error of a difference is estimated."""
@@ -51,8 +54,8 @@ class NumberOfTopics(NamedTuple):
     coherence : float
         Mean NPMI of the topics on the documents that were fitted.
     stability : float
-        Mean similarity of topics that were fitted to one half of the documents and of those of the other
-        half, each paired with the most similar: 1 if they are the same.
+        Mean similarity of topics that were fitted to one half of the documents and topics that were fitted to
+        the other half, each paired with the most similar: 1 if they are the same.
     converged : bool
         Whether the fit converged.
     seconds : float
@@ -82,7 +85,7 @@ def select_topics(
     The documents are divided in those that are fitted and those held out. The fit with the fewest topics
     starts as usual; each further one from the topics of the one before, of which the largest are split.
     The choice is the smallest number whose held-out log-likelihood is at most one standard error below the
-    best; the error is that of the difference over ten groups of documents.
+    best; the standard error is estimated from the differences in ten groups of documents.
 
     Parameters
     ----------
@@ -232,7 +235,7 @@ def split_topics(components: Array, shares: Array, number: int, rng: np.random.G
 
 
 def _fit(
-    counts: Any, number: int, last: PLSA | None, rng: np.random.Generator, parameters: dict[str, Any]
+    counts: Counts, number: int, last: PLSA | None, rng: np.random.Generator, parameters: dict[str, Any]
 ) -> PLSA:
     """Return a fit with a number of topics, from the last one; raise KeyboardInterrupt after Ctrl-C."""
     given = parameters if last is None else parameters | _start_from(last, counts, number, rng, parameters)
@@ -248,7 +251,7 @@ def _fit(
 
 
 def _start_from(
-    last: PLSA, counts: Any, number: int, rng: np.random.Generator, parameters: dict[str, Any]
+    last: PLSA, counts: Counts, number: int, rng: np.random.Generator, parameters: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the start of a fit: the last one's topics, of which the largest are split.
 
@@ -277,7 +280,7 @@ def _sequence(numbers: Any) -> list[Any]:
     return found
 
 
-def _perplexity(likelihoods: Array, groups: Sequence[Any]) -> float:
+def _perplexity(likelihoods: Array, groups: Sequence[Counts]) -> float:
     """Return the perplexity of all groups from their mean log-likelihoods."""
     tokens = np.array([float(group.sum()) for group in groups])
     return float(np.exp(-(tokens @ likelihoods) / tokens.sum()))

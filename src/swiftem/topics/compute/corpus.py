@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from swiftem.topics.compute.numpy import Entries
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from swiftem.data.documents.counts import Counts
     from swiftem.topics.compute.torch import TorchPasses
 
 PIECES = 8
@@ -337,7 +338,7 @@ class Documents(Corpus):
     access: ClassVar[Access] = "random"
     words: Index = np.empty(0, dtype=np.intp)
 
-    def __init__(self, X: Any, weight: Array | None = None, dtype: type = np.float64) -> None:
+    def __init__(self, X: Counts, weight: Array | None = None, dtype: type = np.float64) -> None:
         self.dtype = dtype
         weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
         begin, word = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
@@ -498,7 +499,7 @@ class DeviceDocuments(Documents):
 
     def __init__(
         self,
-        X: Any,
+        X: Counts,
         weight: Array | None = None,
         dtype: type = np.float64,
         *,

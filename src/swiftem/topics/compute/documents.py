@@ -117,7 +117,7 @@ class DocumentsCompute(Compute):
         return counts.ravel() / self._source.total_weight
 
     def loop(self, task: Task) -> Loop:
-        """Return iterations whose cost is that of their batch, for sem and sem-vr."""
+        """Return iterations that cost O(batch), for sem and sem-vr."""
         update = declared(task.method)
         if update is None or update not in UPDATES or self.placement.form == "reference":
             return Algorithm1(task)
@@ -146,7 +146,7 @@ class RunningCounts:
     r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
 
     deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs O(words of the batch),
-    whatever the size of the vocabulary. The M-step is that of ``topics/documents.py``.
+    whatever the size of the vocabulary. The M-step is defined in ``topics/documents.py``.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class RunningCounts:
         self._centre_total, self._total = np.zeros(counts.shape[1]), counts.sum(axis=0)
 
     def _totals(self, total: Array) -> tuple[float, Array]:
-        """Return the factor of β, and the topics' totals with it, given those of the deviation."""
+        """Return the factor of β, and the topics' totals with it, given the totals of the deviation."""
         of_counts = total + self._centre_total
         strength = float(of_counts.sum()) / self.tokens
         return strength, of_counts + strength * self._beta_total
@@ -239,7 +239,7 @@ class RunningCounts:
 
 
 class DocumentsLoop:
-    """Iterations whose cost is that of their batch, from a method's update.
+    """Iterations that cost O(batch), from a method's update.
 
     θ of the words of a batch is computed from the running statistics. ``now`` gets θ and s at the end of a
     stretch, but they are not read back: the end of a stretch changes no bit.

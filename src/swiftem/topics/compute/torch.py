@@ -1,8 +1,8 @@
 """Passes over documents in PyTorch, in float64: the definition of correct on a device.
 
-The equations are in ``documents.py``; ``numpy.py`` has the same in NumPy. Entries are gone through twice, in
-the order of documents and in that of words: both sides compute the responsibilities, and each adds its own,
-segment by segment, in order. ``triton.py`` has the same sums in float32, by a kernel.
+The equations are in ``documents.py``; ``numpy.py`` has the same in NumPy. Entries are gone through twice, by
+document and by word: both sides compute the responsibilities, and each adds its own, segment by segment, in
+order. ``triton.py`` has the same sums in float32, by a kernel.
 
 Counts that do not fit into the device's memory are copied there in every pass, block by block, as
 :class:`StreamedPasses` does. :func:`passes_for` chooses. :class:`DeviceTopics` has em's passes with what
@@ -493,7 +493,7 @@ def passes_for(documents: DeviceDocuments, alpha: Array, dtype: type) -> TorchPa
 
 
 def kernel_passes(n_topics: int) -> type[TorchPasses]:
-    """Return the passes by kernels, or those of PyTorch without Triton, or if there are too many topics."""
+    """Return the passes by kernels, or by PyTorch if Triton is missing or there are too many topics."""
     try:
         from swiftem.topics.compute.triton import MOST_TOPICS, KernelPasses
     except ImportError:  # Triton is for Linux

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from swiftem.data.documents.counts import CorpusCounts
 from swiftem.topics.explorer.groups import DocumentGroups, tokens_by_group
 from swiftem.topics.explorer.layout import HEIGHT, topic_map
 from swiftem.topics.quality import LAMBDA, relevance_of, representative
+
+if TYPE_CHECKING:
+    from swiftem.topics.plsa import PLSA
 
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -103,7 +106,7 @@ class TopicSummary:
 
 
 def summarise_topics(
-    model: Any, corpus: CorpusCounts, *, n_words: int = 12, given: Sequence[str] | None = None
+    model: PLSA, corpus: CorpusCounts, *, n_words: int = 12, given: Sequence[str] | None = None
 ) -> TopicSummary:
     """Return the summary of a model that was fitted to a corpus.
 
@@ -151,7 +154,7 @@ def summarise_topics(
 
 
 def explorer_content(
-    model: Any,
+    model: PLSA,
     corpus: CorpusCounts,
     shares: Array,
     summary: TopicSummary,

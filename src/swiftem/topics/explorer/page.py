@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.fit.history import History
 from swiftem.show.numbers import share_text, signed
 from swiftem.topics.explorer.content import TopicSummary, as_json
 
@@ -26,7 +27,7 @@ POLICY = (
 def topics_page(
     content: Mapping[str, Any],
     summary: TopicSummary,
-    history: Any,
+    history: History,
     *,
     fit: str,
     command: str,
@@ -123,7 +124,7 @@ def _without_scripts(summary: TopicSummary) -> str:
 
 def _about(
     summary: TopicSummary,
-    history: Any,
+    history: History,
     fit: str,
     command: str,
     settings: Mapping[str, str],
@@ -155,7 +156,7 @@ def _pairs(values: Mapping[str, str]) -> str:
     return f"<dl>{rows}</dl>"
 
 
-def _curve(history: Any) -> str:
+def _curve(history: History) -> str:
     """Return the likelihood against passes as SVG."""
     if not len(history):
         return ""
