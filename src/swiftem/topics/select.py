@@ -123,68 +123,40 @@ def select_topics(
     counts, kernels = usual._counts(X, reset=True), kernels_of(usual.device, X)
     if kernels is not None:  # counts are on the CPU now
         parameters["device"] = kernels.removeprefix(DEVICE_KERNELS)
-    there = np.flatnonzero(np.diff(counts.indptr))  # nothing can be predicted of a document without words
-    if len(there) < max(LEAST_DOCUMENTS, 2 * numbers[0]):
-        raise ValueError(
-            f"X must have at least {max(LEAST_DOCUMENTS, 2 * numbers[0])} documents with words to compare "
-            f"numbers of topics, got {len(there)}."
-        )
-    say = verbose if callable(verbose) else print if verbose else lambda line: None
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    order = there[rng.permutation(len(there))]
-    n_held = max(GROUPS, round(held_out * len(order)))
-    fitted = counts[np.sort(order[n_held:])]
-    half = order[n_held:][: (len(order) - n_held) // 2]
-    halves = (counts[np.sort(half)], counts[np.sort(np.setdiff1d(order[n_held:], half))])
-    groups = [counts[np.sort(order[:n_held][group::GROUPS])] for group in range(GROUPS)]
-    parts = (fitted, *halves)
-    fits: list[tuple[PLSA, ...]] = []
-    rows: list[NumberOfTopics] = []
-    likelihoods: list[Array] = []
+    parts = _divided(counts, numbers[0], held_out, rng)
+    say = verbose if callable(verbose) else print if verbose else lambda line: None
+    compared: list[_Compared] = []
     interrupted = False
     try:
         for number in numbers:
-            began = clock()
-            before = fits[-1] if fits else (None, None, None)
-            found = tuple(
-                _fit(part, number, last, rng, parameters) for part, last in zip(parts, before, strict=True)
-            )
-            model, one, other = found
-            likelihoods.append(np.array([-log(model.perplexity(group)) for group in groups]))
-            row = NumberOfTopics(
-                number,
-                _perplexity(likelihoods[-1], groups),
-                0.0,
-                float(np.mean(model.coherence(fitted))),
-                _stability(one, other),
-                bool(model.converged_),
-                clock() - began,
-            )
-            rows.append(row)
-            fits.append(found)
+            compared.append(_compared(parts, number, compared[-1:], rng, parameters))
+            row = compared[-1].row
             say(f"{number} topics: perplexity {row.perplexity:.4g}, coherence {row.coherence:.3f}.")
     except KeyboardInterrupt:
-        if not fits:
+        if not compared:
             raise
         interrupted = True
-    best = min(range(len(rows)), key=lambda place: rows[place].perplexity)
-    worse = [_standard_errors(likelihoods[best] - values) for values in likelihoods]
-    table = [row._replace(worse=value) for row, value in zip(rows, worse, strict=True)]
-    chosen = next(place for place, value in enumerate(worse) if value <= 1.0)
-    models = {(TOPICS, row.n_components): found[0] for row, found in zip(rows, fits, strict=True)}
-    model = fits[chosen][0]
+    best = min(range(len(compared)), key=lambda place: compared[place].row.perplexity)
+    table = [
+        row._replace(worse=_standard_errors(compared[best].likelihoods - likelihoods))
+        for row, likelihoods, _ in compared
+    ]
+    chosen = next(place for place, row in enumerate(table) if row.worse <= 1.0)
+    model = compared[chosen].fits[0]
     if not interrupted:
-        model = _fit(counts, rows[chosen].n_components, model, rng, parameters)
+        model = _fit(counts, table[chosen].n_components, model, rng, parameters)
     if hasattr(usual, "feature_names_in_"):
         model.feature_names_in_ = usual.feature_names_in_
     reason = _reason(table, chosen, best)
+    models = {(TOPICS, row.n_components): fits[0] for row, _, fits in compared}
     return Selection(
         best=model,
         table=table,
         ranking=sorted(table, key=lambda row: (row is not table[chosen], row.perplexity)),
         criterion="perplexity",
         reason=reason,
-        models=models | {(TOPICS, rows[chosen].n_components): model},
+        models=models | {(TOPICS, table[chosen].n_components): model},
         interrupted=interrupted,
         shown=_shown(table, chosen, reason),
         curves={
@@ -192,6 +164,65 @@ def select_topics(
             for label, name in CURVES.items()
         },
     )
+
+
+class _Parts(NamedTuple):
+    """Documents that are fitted, all and in two halves, and groups of held-out ones."""
+
+    fitted: tuple[Counts, ...]
+    groups: list[Counts]
+
+
+class _Compared(NamedTuple):
+    """A row of the table, mean held-out log-likelihoods by group, and the fits to :class:`_Parts`."""
+
+    row: NumberOfTopics
+    likelihoods: Array
+    fits: tuple[PLSA, ...]
+
+
+def _divided(counts: Counts, least: int, held_out: float, rng: np.random.Generator) -> _Parts:
+    """Return the documents divided at random; nothing can be predicted of a document without words."""
+    there = np.flatnonzero(np.diff(counts.indptr))
+    wanted = max(LEAST_DOCUMENTS, 2 * least)
+    if len(there) < wanted:
+        raise ValueError(
+            f"X must have at least {wanted} documents with words to compare numbers of topics, got "
+            f"{len(there)}."
+        )
+    order = there[rng.permutation(len(there))]
+    n_held = max(GROUPS, round(held_out * len(order)))
+    held, used = order[:n_held], order[n_held:]
+    half = len(used) // 2
+    fitted = tuple(counts[np.sort(part)] for part in (used, used[:half], used[half:]))
+    return _Parts(fitted, [counts[np.sort(held[group::GROUPS])] for group in range(GROUPS)])
+
+
+def _compared(
+    parts: _Parts,
+    number: int,
+    before: Sequence[_Compared],
+    rng: np.random.Generator,
+    parameters: dict[str, Any],
+) -> _Compared:
+    """Return fits with a number of topics, from the last ones ``before``, and what they say."""
+    began = clock()
+    last = before[0].fits if before else (None, None, None)
+    fits = tuple(
+        _fit(part, number, fit, rng, parameters) for part, fit in zip(parts.fitted, last, strict=True)
+    )
+    model, one, other = fits
+    likelihoods = np.array([-log(model.perplexity(group)) for group in parts.groups])
+    row = NumberOfTopics(
+        number,
+        _perplexity(likelihoods, parts.groups),
+        0.0,
+        float(np.mean(model.coherence(parts.fitted[0]))),
+        _stability(one, other),
+        bool(model.converged_),
+        clock() - began,
+    )
+    return _Compared(row, likelihoods, fits)
 
 
 def _shown(table: Sequence[NumberOfTopics], chosen: int, reason: str) -> Table:
