@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from callbacks import Listener
 from mixture_data import KINDS, METHODS, STOCHASTIC, blobs
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
@@ -33,26 +34,6 @@ def mean_log_likelihood(mixture, data=X, weight=None):
         )
     )
     return np.average(np.log(density), weights=weight)
-
-
-class Keeper:
-    """A callback that keeps the model of every pass."""
-
-    def __init__(self):
-        self.fitted = []
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        if context.task_name == "pass":
-            self.fitted.append(fitted_estimator)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -86,14 +67,14 @@ def test_the_steps_of_a_schedule():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_objectives_are_those_of_the_models(method, kind):
-    keeper = Keeper()
+    listener = Listener()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture = swiftem.GaussianMixture(
             3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0
         )
-        mixture.set_callbacks(keeper).fit(X)
-    found = [-mean_log_likelihood(fitted) for fitted in keeper.fitted]
+        mixture.set_callbacks(listener).fit(X)
+    found = [-mean_log_likelihood(fitted) for task, fitted in listener.fitted if task == "pass"]
     objective = mixture.history_.objective
     # em's is that of the θ that the pass began with, as in scikit-learn.
     expected = objective[1:] if method == "em" else objective
