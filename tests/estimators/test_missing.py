@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem import families
+from swiftem import families, methods
 from swiftem.data import ArraySource, open_source
 from swiftem.models import NormalInverseWishart
 
@@ -61,7 +61,9 @@ def test_every_method_finds_the_optimum_of_em(kind, method):
 def test_sem_is_near_the_optimum(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = gaussians(covariance_type=kind, method="sem", batch_size=100, max_iter=30).fit(NORMAL)
+        found = gaussians(covariance_type=kind, method=methods.OnlineEM(batch_size=100), max_iter=30).fit(
+            NORMAL
+        )
     assert found.log_likelihood_ > gaussians(covariance_type=kind).fit(NORMAL).log_likelihood_ - 0.02
 
 

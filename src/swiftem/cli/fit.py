@@ -1,4 +1,4 @@
-"""``swiftem fit``: fits a mixture to a table and writes it to a file; ``--update`` goes on with one."""
+"""``swiftem fit``: a mixture fitted to a table and written to a file; ``--update`` continues one."""
 
 from __future__ import annotations
 
