@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.fit.history import History, Moment
 from swiftem.mixture import look
-from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(400, 2, 3, seed=6)
 
@@ -95,21 +94,6 @@ def test_the_bound_of_all_rows(method, monkeypatch):
         )
     assert mixture.lower_bound_ == pytest.approx(mean_log_likelihood(mixture, weight=weight), rel=1e-9)
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "prior",
-    [
-        {},
-        {"prior": NormalInverseWishart(concentration=3.0)},
-        {"prior": NormalInverseWishart(5.0, 2.0, mean_precision=1.0, mean=(0.0, 0.0))},
-    ],
-    ids=["none", "concentration", "NIW"],
-)
-def test_bounds_never_fall_under_em(kind, prior):
-    mixture = fit(method="em", covariance_type=kind, max_iter=60, tol=0.0, reg_covar=0.0, **prior)
-    assert (np.diff(mixture.lower_bounds_) > -1e-10).all()
 
 
 def test_a_history_copies_and_pickles():

@@ -15,9 +15,19 @@ from swiftem import methods
 from swiftem.fit.checkpoint import StartCheckpoint
 from swiftem.mixture import look
 
+
+def rows_and_places(n, places):
+    """Return normal rows, and rows at places without any spread."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, 2))
+    return np.concatenate(
+        [rows, np.repeat(30 * rng.normal(size=(10, 2)), 3, axis=0) if places is None else places]
+    )
+
+
+LOST = rows_and_places(3000, np.repeat([[50.0, 50.0], [-90.0, -90.0]], [200, 3], axis=0))
+SEVERAL = rows_and_places(2500, None)
 RNG = np.random.default_rng(0)
-LOST = np.concatenate([RNG.normal(size=(1000, 2)), np.full((60, 2), 50.0), np.full((3, 2), -90.0)])
-SEVERAL = np.concatenate([RNG.normal(size=(2500, 2)), np.repeat(30 * RNG.normal(size=(10, 2)), 3, axis=0)])
 COUNTS = RNG.poisson(np.where(RNG.random((1000, 1)) < 0.4, [1.0, 8.0, 3.0], [6.0, 1.0, 1.0]))
 FEW, MANY = blobs(200, 2, 2, seed=3)[0], blobs(1500, 2, 3, apart=2.5, seed=8)[0]
 FAR = {"weights_init": [0.5, 0.5], "means_init": [[0.0, 0.0], [1e5, 1e5]], "precisions_init": [np.eye(2)] * 2}
@@ -84,8 +94,8 @@ FITS = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_a_fit_that_dies_after_each_look_goes_on_exactly(name, tmp_path, deadly, monkeypatch):
-    """Nothing is done again: each process has one look more, and a fit after the end has none."""
+def test_a_fit_that_dies_again_and_again_goes_on_exactly(name, tmp_path, deadly, monkeypatch):
+    """After one look and later after more, as passes of em within other methods are done as a whole."""
     X, options = FITS[name]
     if "weights" in name:  # looks are at some of the rows, and at all of them from time to time
         monkeypatch.setattr(look, "LOOKED_AT", 300)
@@ -94,16 +104,26 @@ def test_a_fit_that_dies_after_each_look_goes_on_exactly(name, tmp_path, deadly,
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "resume": "auto"}
     found, deaths = None, 0
     while found is None and deaths < 200:
-        deadly(1)
+        deadly(1 + deaths**2 // 4)
         try:
             found, heard = fit_and_warnings(X, **options, **kept)
         except Death:
             deaths += 1
     assert heard == said
     assert_same_fit(found, whole)
-    assert 2 <= deaths < len(whole.history_) * (2 if "two starts" in name else 1)
-    deadly(0)
+    assert deaths >= 2
+    deadly(0)  # there is nothing left to do
     assert_same_fit(fit(X, **options, **kept), whole)
+
+
+def test_fits_are_not_done_again(tmp_path, deadly):
+    """What is looked at in all processes together is what one process looks at."""
+    whole = fit(MANY, method="sem-vr")
+    deadly(4)
+    with pytest.raises(Death):
+        fit(MANY, method="sem-vr", checkpoint=tmp_path, checkpoint_every=1)
+    deadly(len(whole.history_) - 4)  # one fewer would not do
+    assert_same_fit(fit(MANY, method="sem-vr", checkpoint=tmp_path, checkpoint_every=1, resume=True), whole)
 
 
 @pytest.mark.parametrize("method", ["em", "fiem"])

@@ -58,8 +58,7 @@ def test_whole_weights_are_repetition_under_em(kind):
     assert weighted.stationarity_ == pytest.approx(repeated.stationarity_, rel=1e-3)
 
 
-@pytest.mark.parametrize("method", ["iem", "sem-vr", "fiem"])
-@pytest.mark.parametrize("kind", ["full", "tied", "spherical"])
+@pytest.mark.parametrize(("method", "kind"), [("iem", "full"), ("sem-vr", "tied"), ("fiem", "spherical")])
 def test_whole_weights_are_repetition_at_convergence(method, kind):
     start = given_start(X, 2, kind)
     parameters = dict(method=method, covariance_type=kind, max_iter=250, tol=1e-10, **start)

@@ -89,12 +89,6 @@ def test_a_fit_ends_where_little_is_left_to_gain(name, tol):
 
 
 @both
-def test_too_few_passes_are_no_convergence(name):
-    with pytest.warns(ConvergenceWarning):
-        assert not gaussian(method=by(name), max_iter=5).fit(rows()).converged_
-
-
-@both
 def test_degenerate_components_are_mended(name):
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=(200, 1)), np.full((3, 1), 40.0)])

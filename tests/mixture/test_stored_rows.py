@@ -48,7 +48,7 @@ def test_em_is_the_fit_of_the_rows_in_memory(kind, stored, tmp_path):
     assert found.stationarity_ == pytest.approx(expected.stationarity_, rel=1e-3, abs=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "stored"), zip(KINDS, FILES, strict=True))
+@pytest.mark.parametrize(("kind", "stored"), list(zip(KINDS, FILES, strict=True)))
 @pytest.mark.parametrize("method", METHODS[1:])
 def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_path):
     source = make(stored, tmp_path, ROWS, window=400)
@@ -111,13 +111,6 @@ def test_starts_from_labels_of_all_rows_and_from_functions(tmp_path):
         mixture(method="em", init_params=labels[:5]).fit(file)
 
 
-def test_a_memory_map_with_a_limit_stays_in_its_file(tmp_path):
-    mapped = np.load(write(tmp_path, "rows.npy", ROWS), mmap_mode="r")
-    found = fit_within(mixture, mapped, sample_weight=WEIGHT, method="em", memory_limit="300MB")
-    expected = mixture(method="em").fit(ROWS, sample_weight=WEIGHT)
-    assert np.allclose(found.means_, expected.means_, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_an_array_with_a_limit_is_as_a_file(method, tmp_path):
     file = write(tmp_path, "rows.npy", ROWS[WEIGHT > 0])
@@ -144,25 +137,12 @@ def test_sources_of_other_kinds():
         mixture().fit(CountSource(sp.csr_array([[1, 2], [3, 4]])))
 
 
-def test_partial_fit_takes_a_generator_and_files(tmp_path):
-    made = mixture().partial_fit(ROWS[start : start + 500] for start in range(0, N, 500))
-    calls = mixture()
-    for start in range(0, N, 500):
-        calls.partial_fit(ROWS[start : start + 500])
-    assert np.array_equal(made.means_, calls.means_)
-    pairs = ((ROWS[start : start + 500], WEIGHT[start : start + 500]) for start in range(0, N, 500))
-    assert np.isfinite(mixture().partial_fit(pairs).lower_bound_)
+def test_partial_fit_takes_files_and_blocks_of_rows(tmp_path):
     assert mixture().partial_fit(write(tmp_path, "rows.csv", ROWS)).score(ROWS) > -9.0
     with pytest.raises(ValueError, match="at least one row, got blocks with none"):
         mixture().partial_fit(iter([]))
     with pytest.raises(ValueError, match="with each block, as a pair"):
         mixture().partial_fit(iter([ROWS]), sample_weight=WEIGHT)
-
-
-@pytest.mark.parametrize("limit", ["much", 0, 1.5])
-def test_a_wrong_limit_is_refused(limit):
-    with pytest.raises((TypeError, ValueError), match="memory_limit"):
-        fit_within(mixture, ROWS, memory_limit=limit)
 
 
 @pytest.mark.parametrize("method", METHODS)
