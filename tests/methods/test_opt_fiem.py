@@ -108,37 +108,6 @@ def test_the_rule():
     assert learn(np.array([0.0, 0.0, 1.0]), 9 * np.ones(2), np.ones(2))[2] == 2.0
 
 
-@SIZES
-@pytest.mark.parametrize("make", ["unit", "full", "topics"])
-@pytest.mark.parametrize("parts", [(1, 39), (13, 0, 27), (1,) * 40], ids=len)
-def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, make, b):
-    method = methods.OptFIEM(step_size=0.1, batch_size=b)
-    problem = helpers.topics(90, D=6, V=7, K=3)
-    if make != "topics":
-        model = models.GaussianMixtureModel(2, covariance=make)
-        problem = problem._replace(model=model, data=rows(), theta0=None)
-    whole = problem.run(method, n_iter=40, seed=1)
-    result = problem.run(method, n_iter=parts[0], seed=1)
-    for n_iter in parts[1:]:
-        start = {"theta0": result.theta, "s0": result.s, "state": result.state}
-        result = problem.run(method, n_iter=n_iter, record_every=1, **start)
-    helpers.assert_same_result(result, whole)
-
-
-@pytest.mark.parametrize("make", ["unit", "tied", "topics"])
-@pytest.mark.parametrize("b", [1, 4])
-def test_a_checkpoint_holds_all_there_is(make, b, tmp_path):
-    method = methods.OptFIEM(step_size=0.1, batch_size=b, memory_order="shuffled")
-    problem = helpers.topics(90, D=6, V=7, K=3)
-    if make != "topics":
-        model = models.GaussianMixtureModel(2, covariance=make)
-        problem = problem._replace(model=model, data=rows(), theta0=None)
-    whole = problem.run(method, n_iter=40, seed=1)
-    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
-    problem.run(method, n_iter=13, **options)
-    helpers.assert_same_result(problem.run(method, n_iter=40, **options), whole)
-
-
 def test_a_state_of_a_fixed_coefficient_continues_with_a_learned_one():
     problem = helpers.topics(90, D=6, V=7, K=3)
     first = problem.run(methods.OptFIEM(step_size=0.1, correction=0.5), n_iter=30, seed=0)

@@ -5,7 +5,7 @@ import helpers
 import numpy as np
 import pytest
 import scipy.stats
-from helpers import STOCHASTIC, assert_close, assert_same_result, make_method
+from helpers import STOCHASTIC, assert_close, make_method
 
 import swiftem
 from swiftem import methods, models, schedules
@@ -83,19 +83,6 @@ def test_compiled_stretches_do_the_same(kind, name, b, order, monkeypatch):
     assert bool(taken) == (name != "opt-fiem")  # a learned λ runs by its proxy
     for ours, theirs in zip(compiled.path, plain.path, strict=True):
         assert_close(ours.s, theirs.s)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("name", STOCHASTIC)
-@pytest.mark.parametrize("make", ["mixture", "topics"])
-def test_a_checkpoint_holds_all_there_is(make, name, order, tmp_path):
-    problem = helpers.PROBLEMS[make](40)
-    problem = problem._replace(sample_weight=weights(40 if make == "mixture" else 4))
-    method = make_method(name, step_size=0.05, batch_size=3, order=order)
-    whole = problem.run(method, n_iter=40, seed=1)
-    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
-    problem.run(method, n_iter=13, **options)
-    assert_same_result(problem.run(method, n_iter=40, **options), whole)
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

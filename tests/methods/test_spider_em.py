@@ -81,20 +81,6 @@ def test_compiled_stretches_do_the_same(kind, renewals, b, monkeypatch):
         helpers.assert_close(ours, theirs)
 
 
-@SIZES
-@pytest.mark.parametrize("kind", ["unit", "full"])
-@pytest.mark.parametrize("parts", [(1, 39), (9, 31), (13, 0, 27), (1,) * 40], ids=len)
-def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, kind, b):
-    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
-    method = spider(renewals="geometric", batch_size=b)
-    whole = swiftem.run(model, y, method, n_iter=40, seed=1)
-    result = swiftem.run(model, y, method, n_iter=parts[0], seed=1)
-    for n_iter in parts[1:]:
-        start = {"theta0": result.theta, "s0": result.s, "state": result.state}
-        result = swiftem.run(model, y, method, n_iter=n_iter, **start)
-    helpers.assert_same_result(result, whole)
-
-
 def test_rejected_steps_leave_the_last_parameters():
     """The anchor is the θ of the iteration before, also where its step was rejected."""
     rng = np.random.default_rng(0)
@@ -247,13 +233,3 @@ def test_bad_updates():
         Update(reference="anchor", renewed_by="other")
     with pytest.raises(ValueError, match=r"correction must be 1 if renewed_by is 'drawn', got 0\.5"):
         Update(reference="memory", renewed_by="drawn", correction=0.5)
-
-
-@pytest.mark.parametrize("kind", ["unit", "tied"])
-def test_a_checkpoint_holds_all_there_is(kind, tmp_path):
-    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
-    method = spider(renewals="geometric", epoch_length=30)
-    whole = swiftem.run(model, y, method, n_iter=40, seed=1)
-    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
-    swiftem.run(model, y, method, n_iter=13, **options)
-    helpers.assert_same_result(swiftem.run(model, y, method, n_iter=40, **options), whole)

@@ -1,11 +1,11 @@
 """A background topic, topics that repel each other, and passes in float32."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from topic_fits import fit_topics
 
 import swiftem
 from swiftem.topics.contrast import decorrelated, with_background
@@ -28,10 +28,7 @@ def corpus(n_documents=900, seed=0):
     return sp.csr_array(np.array(rows, dtype=float))
 
 
-def fit(X, n_components=K, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.PLSA(n_components, **{"random_state": 0} | options).fit(X)
+fit = partial(fit_topics, n_components=K)
 
 
 def diversity(model, n):
@@ -108,25 +105,6 @@ def test_other_methods_than_em_have_neither(counts, given, how):
     with pytest.raises(ValueError, match=rf"{name} must be 'auto' or (0|False) for {argument}="):
         fit(counts, **given, **how)
     fit(counts[:100], max_iter=1, **{name: type(given[name])(0)}, **how)
-
-
-def test_a_killed_fit_with_a_background_resumes(counts, default, tmp_path):
-    class Stop(Exception):
-        pass
-
-    class Kill:
-        setup = teardown = on_fit_task_begin = lambda self, estimator, context: None
-
-        def on_fit_task_end(self, estimator, context):
-            if context.task_id == 9:
-                raise Stop
-
-    model = swiftem.PLSA(K, random_state=0)
-    with pytest.raises(Stop), swiftem.checkpoint(tmp_path / "fit", every=1):
-        swiftem.PLSA(K, random_state=0).set_callbacks(Kill()).fit(counts)
-    with swiftem.checkpoint(tmp_path / "fit", every=1, resume=True):
-        again = model.fit(counts)
-    np.testing.assert_array_equal(again.components_, default.components_)
 
 
 def test_a_model_remembers_them(counts, tmp_path):

@@ -63,7 +63,7 @@ def test_run_takes_the_client_that_computes(cluster, tmp_path):
         ]
         tasks = client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
         assert any("unit" in key or "e-step" in key for key in tasks)
-        with pytest.raises(ValueError, match="client must be that of the units"):
+        with pytest.raises(ValueError, match="client must be the client of the units"):
             swiftem.run(model, swiftem.data.open_units(tmp_path / "part-0.npy"), methods.EM(), n_iter=1,
                         client=client)  # fmt: skip
         with pytest.raises(ValueError, match="client must be None unless data are a Dask collection"):
