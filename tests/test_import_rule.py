@@ -11,7 +11,7 @@ SOURCE = Path(swiftem.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 LOWER = {"core", "methods", "data", "kernels"}
-SHARED = {*LOWER, "_run", "fit", "show", "report"}
+SHARED = {*LOWER, "_run", "fit", "show"}
 ALLOWED = {
     "core": set(),
     "schedules": {"core"},
@@ -20,7 +20,6 @@ ALLOWED = {
     "data": {"core", "kernels"},
     "_run": {"core", "methods", "data"},
     "show": {"core", "methods", "data"},
-    "report": {*LOWER, "fit", "show"},
     "fit": {*LOWER, "_run", "show"},
     "mixture": SHARED,
     "regression": {*SHARED, "mixture"},
@@ -142,7 +141,7 @@ def test_the_rule_is_enforced(room, source):
         ("methods", "from swiftem.core.schedules import inverse\nfrom swiftem.core.source import Batch"),
         ("show", "def f():\n    import matplotlib.pyplot"),
         ("show", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import matplotlib"),
-        ("cli", "from swiftem import run, report"),
+        ("cli", "from swiftem import run, show"),
         ("engine", "from swiftem.core.model import BoundModel"),
     ],
 )

@@ -1,4 +1,4 @@
-"""--ignore-missing: fits of tables with missing cells, and what models of such fits take."""
+"""--missing ignore: fits of tables with missing cells, and what models of such fits take."""
 
 import numpy as np
 import pytest

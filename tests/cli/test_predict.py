@@ -199,7 +199,7 @@ def test_a_full_disk_is_one_sentence(flowers, model, tmp_path, call, monkeypatch
     def no_space(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("swiftem.cli.predict.write_table", no_space)
+    monkeypatch.setattr("swiftem.cli.out_file.write_table", no_space)
     _, stderr = call("predict", model[0], flowers, "--out", tmp_path / "a.csv", code=1)
     assert stderr == f"{tmp_path / 'a.csv'} cannot be written (no space left on device).\n"
 

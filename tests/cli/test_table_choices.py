@@ -1,4 +1,4 @@
-"""Options of all commands that read tables: --drop, --label, --skip-missing, and one file for all numbers."""
+"""Options of all commands that read tables: --columns, --label, --missing, and one file for all numbers."""
 
 import re
 

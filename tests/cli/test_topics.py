@@ -113,7 +113,7 @@ def test_counts_without_words(run, tmp_path):
     texts = tmp_path / "a.txt"
     texts.write_text("rice\n")
     output = run("--apply", tmp_path / "out" / "model.swiftem", texts, "--out", tmp_path, code=1)
-    assert "was fitted to words without names, got texts." in output
+    assert "has words without names, got texts." in output
     sp.save_npz(tmp_path / "wide.npz", sp.csr_array([[2, 1, 0, 4]]))
     output = run(
         "--apply", tmp_path / "out" / "model.swiftem", tmp_path / "wide.npz", "--out", tmp_path, code=1

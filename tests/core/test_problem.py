@@ -155,5 +155,5 @@ def test_what_takes_data_takes_a_problem():
     np.testing.assert_array_equal(found.log_likelihood, expected.log_likelihood)
     np.testing.assert_array_equal(found.labels, expected.labels)
     for other, weight in ((MODEL, None), (model, np.ones(len(X)))):
-        with pytest.raises(ValueError, match="must be those of the problem"):
+        with pytest.raises(ValueError, match="model must be the problem"):
             swiftem.objective(other, problem, theta, sample_weight=weight)

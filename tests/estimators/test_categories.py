@@ -129,18 +129,18 @@ def test_a_code_that_the_fit_never_saw():
 def test_missing_cells_are_filled_in_with_codes_of_the_user():
     holes = X.astype(float)
     holes[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    mixture = fitted(holes)
+    mixture = fitted(holes, missing="ignore")
     assert mixture.categories_ == dict.fromkeys(range(4), CODES)
     assert set(np.unique(mixture.impute(holes, random_state=0))) == set(CODES)
     assert set(np.unique(mixture.sample(500)[0])) == set(CODES)
     # A component whose answers are known: the most likely level, given the other cells.
     given = Mixture.from_parameters(
         [0.5, 0.5], {"probabilities": [[[0.1, 0.7, 0.2]] * 2, [[0.8, 0.1, 0.1]] * 2]},
-        family=Categorical(categories=((2, 5, 7), (1, 3, 4))),
+        family=Categorical(categories=((2, 5, 7), (1, 3, 4))), missing="ignore",
     )  # fmt: skip
     assert given.impute([[5, np.nan], [np.nan, 1], [7, 4]]).tolist() == [[5, 3], [2, 1], [7, 4]]
     plain = np.where(np.isnan(holes), np.nan, np.searchsorted(CODES, X))
-    again = fitted(plain)
+    again = fitted(plain, missing="ignore")
     assert np.array_equal(np.searchsorted(CODES, mixture.impute(holes)), again.impute(plain))
     assert again._n_parameters() == mixture._n_parameters()
 

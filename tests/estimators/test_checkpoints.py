@@ -163,7 +163,7 @@ def test_seconds_go_on(tmp_path, deadly, monkeypatch):
 REFUSED = {
     "other data": ({"X": 1e-9}, "belongs to another run: its data is"),
     "other weights": ({"sample_weight": np.arange(1.0, 1001.0)}, "its data is"),
-    "another parameter": ({"tol": 0.1}, "belongs to another run: its tol is 1e-06, that of this run is 0.1."),
+    "another parameter": ({"tol": 0.1}, "belongs to another run: its tol is 1e-06, here it is 0.1."),
     "another seed": ({"random_state": 1}, "its random_state is 0"),
     "another seed of NumPy's": ({"random_state": np.int64(1)}, "its random_state is 0"),
     "without resume": ({"resume": False}, "use resume=True to resume it"),
@@ -189,7 +189,7 @@ def test_a_seed_of_any_integer_type_is_compared(tmp_path, first):
     one = fit(X, random_state=first, **kept)
     assert_same_fit(fit(X, random_state=1, resume=True, **kept), one)
     for other in (np.int64(2), 2):
-        with pytest.raises(ValueError, match="its random_state is 1, that of this run is"):
+        with pytest.raises(ValueError, match="its random_state is 1, here it is"):
             fit(X, random_state=other, resume=True, **kept)
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from surroundings import fit_within
 
 import swiftem
-from swiftem import families
+from swiftem import families, methods
 from swiftem.data import ArraySource, open_source
 from swiftem.models import NormalInverseWishart
 
@@ -62,7 +62,9 @@ def test_every_method_finds_the_optimum_of_em(kind, method):
 def test_sem_is_near_the_optimum(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = gaussians(covariance_type=kind, method="sem", batch_size=100, max_iter=30).fit(NORMAL)
+        found = gaussians(covariance_type=kind, method=methods.OnlineEM(batch_size=100), max_iter=30).fit(
+            NORMAL
+        )
     assert found.log_likelihood_ > gaussians(covariance_type=kind).fit(NORMAL).log_likelihood_ - 0.02
 
 

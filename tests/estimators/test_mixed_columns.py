@@ -94,7 +94,7 @@ def test_a_damaged_family_in_a_file(tmp_path):
     Mixture(2, family=NUMBERS, random_state=0).fit(rows_of(200)).save(tmp_path / "a.model")
 
     def other_columns(parts):
-        parts["header"]["family_"]["blocks"][0][1] = [7]
+        parts["header"]["family_"]["fields"]["columns"][0] = [7]
 
     content = (tmp_path / "a.model").read_bytes()
     (tmp_path / "a.model").write_bytes(with_header(content, other_columns))

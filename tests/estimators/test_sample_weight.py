@@ -72,18 +72,20 @@ def test_whole_weights_are_repetition_at_convergence(method, kind):
 
 
 @pytest.mark.parametrize(
-    "prior", [{"concentration": 5.0}, {"prior": NormalInverseWishart(5.0, 2.0, mean_precision=3.0)}], ids=str
+    "prior",
+    [NormalInverseWishart(concentration=5.0), NormalInverseWishart(5.0, 2.0, mean_precision=3.0)],
+    ids=["weights", "components"],
 )
 def test_whole_weights_are_repetition_under_priors(prior):
     """Priors are in counts: what is repeated weighs more against them."""
     start = given_start(X, 2, "full")
     few, counts = X[:60], np.full(60, 3)
-    weighted = fit(few, counts, method="em", **start, **prior)
-    repeated = fit(np.repeat(few, counts, axis=0), method="em", **start, **prior)
+    weighted = fit(few, counts, method="em", **start, prior=prior)
+    repeated = fit(np.repeat(few, counts, axis=0), method="em", **start, prior=prior)
     np.testing.assert_allclose(weighted.covariances_, repeated.covariances_, rtol=1e-9)
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-9)
     assert not np.allclose(
-        weighted.covariances_, fit(few, method="em", **start, **prior).covariances_, rtol=1e-4
+        weighted.covariances_, fit(few, method="em", **start, prior=prior).covariances_, rtol=1e-4
     )
 
 

@@ -80,17 +80,16 @@ def test_auto_reads_types(library, caplog, tmp_path):
 
 
 def test_codes_are_those_of_the_same_numbers():
-    frame, _ = survey()
-    mixture = Mixture(2, family="categorical", random_state=0).fit(frame[["job", "region"]])
+    frame, kind = survey()
+    settings = {"family": "categorical", "init_params": np.eye(2)[kind.astype(int)], "random_state": 0}
+    mixture = Mixture(2, **settings).fit(frame[["job", "region"]])
     by_hand = np.column_stack([frame["job"] == "clerk", frame["region"].cat.codes]).astype(float)
-    theirs = Mixture(2, family="categorical", random_state=0).fit(by_hand)
+    theirs = Mixture(2, **settings).fit(by_hand)
     assert np.array_equal(mixture.params_["probabilities"], theirs.params_["probabilities"])
     one = [["baker", "n"]]
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         assert np.array_equal(mixture.predict_proba(one), theirs.predict_proba([[0, 2]]))
-    of_arrays = Mixture(2, family="categorical", random_state=0).fit(
-        frame[["job", "region"]].to_numpy(dtype=object)
-    )
+    of_arrays = Mixture(2, **settings).fit(frame[["job", "region"]].to_numpy(dtype=object))
     assert of_arrays.categories_ == {0: ("baker", "clerk"), 1: ("n", "s", "w")}
     named = pd.DataFrame(one, columns=["job", "region"])
     assert of_arrays.score(one) == pytest.approx(mixture.score(named), rel=1e-9)

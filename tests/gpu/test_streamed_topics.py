@@ -110,7 +110,7 @@ def test_steps_with_a_background():
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
-@pytest.mark.parametrize("options", [{}, {"method": "em", "acceleration": "squarem"}, {"method": "sem-vr"}])
+@pytest.mark.parametrize("options", [{}, {"method": "em", "tol": 1e-7}, {"method": "sem-vr"}])
 def test_a_fit_within_a_limit(options):
     X = counts(520)
     options = {"n_components": 4, "random_state": 0, "max_iter": 8, "device": ON, **options}

@@ -298,7 +298,7 @@ def test_every_family_of_the_package_is_registered():
     ("arguments", "sentence"),
     [
         ({"rates": [[1.0], [2.0]], "weights": [0.5, 0.6]}, "weights must sum to 1"),
-        ({"rates": [[-1.0], [2.0]]}, "rates must not be negative"),
+        ({"rates": [[-1.0], [2.0]]}, "rates must be at least 0"),
         ({"rates": [[1.0, 2.0]]}, r"rates must have shape \(2, 2\)"),
     ],
 )

@@ -110,7 +110,7 @@ def test_methods_agree_with_the_reference(name):
 
 def test_the_estimator(tmp_path):
     y = rows()
-    found = swiftem.Mixture(M, family=FAMILY, random_state=0, tol=1e-6, max_iter=300).fit(y)
+    found = swiftem.Mixture(M, family=FAMILY, missing="ignore", random_state=0, tol=1e-6, max_iter=300).fit(y)
     assert found.score(y) == pytest.approx(found.log_likelihood_, abs=1e-9)
     found.save(tmp_path / "a.model")
     loaded = swiftem.Mixture.load(tmp_path / "a.model")
@@ -118,9 +118,11 @@ def test_the_estimator(tmp_path):
     means, filled = found.params_["means"], found.impute(y)
     np.testing.assert_allclose(filled[3], found.weights_ @ means)
     assert not np.isnan(filled).any()
-    mixed = swiftem.Mixture(M, family={FAMILY: [0, 1], "gaussian": [2]}, random_state=0).fit(y)
+    blocks = {FAMILY: [0, 1], "gaussian": [2]}
+    mixed = swiftem.Mixture(M, family=blocks, missing="ignore", random_state=0).fit(y)
     assert not np.isnan(mixed.impute(y, random_state=0)).any()
-    online = swiftem.Mixture(M, family=FAMILY, random_state=0).partial_fit(np.nan_to_num(y, nan=51.0)[:200])
+    online = swiftem.Mixture(M, family=FAMILY, missing="ignore", random_state=0)
+    online.partial_fit(np.nan_to_num(y, nan=51.0)[:200])
     assert online.partial_fit(y[200:]).score(y) > found.score(y) - 0.5
 
 
@@ -140,8 +142,8 @@ def test_draws_share_the_weight_of_the_row():
 
 def test_what_must_be_complete():
     with pytest.raises(ValueError, match=r"got a missing .* give student-t\(covariance='diag'\)"):
-        swiftem.Mixture(2, family="student-t").fit(rows())
+        swiftem.Mixture(2, family="student-t", missing="ignore").fit(rows())
     y = np.full((5, 2), np.sqrt(0.5))
     y[2, 1] = np.nan
     with pytest.raises(ValueError, match="in row 2: a direction with a missing coordinate has no unit"):
-        swiftem.Mixture(2, family="von-mises-fisher").fit(y)
+        swiftem.Mixture(2, family="von-mises-fisher", missing="ignore").fit(y)

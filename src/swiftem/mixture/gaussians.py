@@ -74,7 +74,7 @@ class GaussianMixtureModel(Model):
         Fixed weights, which are not estimated; the penalty on them is then a constant and omitted.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i; by
-        default that of ``prior``.
+        default as in ``prior``.
     reg_covar : float
         Added to the variances in the M-step, as in scikit-learn. It is not part of the penalty: EM may then
         increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.

@@ -478,7 +478,7 @@ n_features_in_, feature_names_in_
         >>> [axes.get_title() for axes in mixture.plot()]
         ['column 0', 'column 1']
         """
-        from swiftem.report.columns import draw_columns
+        from swiftem.mixture.tables.drawing import draw_columns
 
         found = self._columns()
         chosen = chosen_places(columns, [column.name for column in found])

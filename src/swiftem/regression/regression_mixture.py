@@ -618,7 +618,7 @@ class RegressionMixture(Estimator):
         >>> [axes.get_title() for axes in lines.plot([[0.0], [1.0]], [1.0, 3.0])]
         ['column 0']
         """
-        from swiftem.report.columns import Curves, draw_curves
+        from swiftem.mixture.tables.drawing import Curves, draw_curves
 
         check_is_fitted(self)
         rows = read_rows(self, X)

@@ -42,6 +42,7 @@ from swiftem.fit.parameters import (
 from swiftem.fit.validated import chunk_by_chunk, validated
 from swiftem.fit.watch import NoStart, VerboseLines, Watcher
 from swiftem.methods import Method
+from swiftem.show.table import Table
 from swiftem.topics import exchange, merging, quality, read, stream
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.units import UnitDocuments
@@ -53,6 +54,7 @@ from swiftem.topics.learned_alpha import LEARN
 from swiftem.topics.quality import LAMBDA
 from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import INITS, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
+from swiftem.topics.table import topic_table
 
 OF_FIT = ("history_", "stationarity_", "log_likelihood_")
 """Attributes of a fit that other ways to a model do not have."""
@@ -570,6 +572,23 @@ class PLSA(
         """Return each topic's share of the training tokens, shape (K,)."""
         check_is_fitted(self)
         return np.asarray(self.topic_counts_ / self.topic_counts_.sum())
+
+    def summary(self, n: int = 10) -> Table:
+        """Return the topics with their shares and their ``n`` most relevant words, the most prevalent first.
+
+        Examples
+        --------
+        >>> import numpy as np, swiftem
+        >>> words = ["ape", "bee", "cod", "dog"]
+        >>> swiftem.PLSA.from_counts([[4, 3, 0, 0], [0, 0, 2, 5]], names=words).summary(n=2)
+        2 topics
+        <BLANKLINE>
+        topic  share  words
+            0  50.0%  ape, bee
+            1  50.0%  dog, cod
+        """
+        check_is_fitted(self)
+        return topic_table(self, n_words=check_int("n", n, minimum=0))
 
     def sorted_topics(self) -> Sequence[int]:
         """Return the topics' indices, the most prevalent first."""

@@ -232,7 +232,7 @@ def exponentials(logits: Array) -> None:
 
 
 def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
-    """As :func:`_softmax` for M = 2, with half the exponentials: the other one is that of zero."""
+    """As :func:`_softmax` for M = 2, with half the exponentials: the other one is exp(0)."""
     one, other = rows
     np.maximum(one, other, out=largest)
     one -= other

@@ -15,9 +15,8 @@ from swiftem.core.method import Update, declared
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.tokens import CountSource
-from swiftem.data.samples import NONE, Drawn, Samples, read_only
-from swiftem.kernels.loop import CompiledLoop
-from swiftem.kernels.threads import in_order, part_ends
+from swiftem.kernels.loop import CompiledLoop, Drawn, Samples
+from swiftem.kernels.threads import NONE, in_order, part_ends, read_only
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta
 
 BLOCK = 1 << 16
