@@ -12,7 +12,7 @@ MOST = {
     "iteration": 11,
     "fit": 45,
     "resume": 23,
-    "topics": 51,
+    "topics": 50,
     "parquet": 52,
     "auto": 45,
     "sem-vr": 51,
