@@ -34,7 +34,7 @@ ALLOWED = {
 """What a package may import of swiftem, in addition to itself; models, families and estimators are facades,
 and the command line and the tests of contracts import everything."""
 
-DEVICES = {"core/checks.py", "topics/compute/device_documents.py"}
+DEVICES = {"core/checks.py", "topics/compute/corpus.py"}
 """Files that import PyTorch within functions."""
 
 ESTIMATORS = {"fit", "mixture", "regression", "topics", "_load", "_select"}
