@@ -299,7 +299,7 @@ class EmOnDevice(Em):
         return objective, value, fit.theta
 
     def _leaves_plateau(self, drive: Drive) -> bool:
-        """Return False: there are too many rows."""
+        """Return False: a fit on a device does not look ahead."""
         return False
 
     def fetch(self) -> None:
