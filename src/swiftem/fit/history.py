@@ -165,7 +165,7 @@ def draw_history(moments: Sequence[Moment], axes: Any = None) -> Any:
     moments : sequence of Moment
         The evaluations of a fit, in order.
     axes : matplotlib axes, optional
-        Axes to use; by default those of a new figure.
+        Axes to use; by default of a new figure.
     """
     axes = new_axes() if axes is None else axes
     plain_axes(axes, x="passes over the data", y="mean log-likelihood")

@@ -154,7 +154,7 @@ class Em(MixtureStep):
     Attributes
     ----------
     acceleration : Acceleration or None
-        Makes larger steps; the objective is then that of the last accepted point.
+        Makes larger steps; the objective is then of the last accepted point.
     last : tuple of float
         Bound, gain and rate of an earlier fit that it continues.
     """
@@ -387,7 +387,7 @@ class Run(MixtureStep):
         return Outcome.CONVERGED.name if rests and not self.is_first else ""
 
     def kept(self) -> Tree:
-        """Return the state of the run beside that of the method."""
+        """Return the state of the run beside the method's."""
         return self._n_iter, self._before, self._last, self._ended
 
     def restore(self, kept: Any) -> None:
