@@ -7,7 +7,7 @@ from tests.paths import PATHS, walked
 pytest.importorskip("pyarrow")
 
 MOST = {
-    "predict": 20,
+    "predict": 19,
     "run": 19,
     "iteration": 11,
     "fit": 45,

@@ -36,7 +36,7 @@ AUTO = {
 
 @pytest.mark.parametrize("rule", AUTO)
 def test_what_auto_means(rule):
-    """A row for each rule; docs/which_method.md states them in this order."""
+    """A row for each rule of docs/which_method.md."""
     name, acceleration, facts = AUTO[rule]
     found = spec(**facts)
     assert (found.name, found.acceleration) == (name, acceleration)

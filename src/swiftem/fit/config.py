@@ -27,7 +27,7 @@ _of_block: ContextVar[Config | None] = ContextVar("swiftem_config", default=None
 
 
 def get_config() -> Config:
-    """Return the current settings, those of :func:`config_context` first.
+    """Return the current settings; :func:`config_context` comes first.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def set_config(**settings: Unpack[Config]) -> None:
     ----------
     memory_limit : int, str or None
         Memory limit of fits, in bytes or as a text such as "500MB": see :func:`swiftem.run`. Rows and counts
-        given as arrays are already in memory and do not count; they are processed like those of a file.
+        given as arrays are already in memory and do not count; they are processed like rows of a file.
     scratch : path or None
         Folder for what does not fit into ``memory_limit``: the memory of iem and fiem, and the topics of
         documents that are read from files. By default the system's folder for temporary files.
@@ -55,7 +55,7 @@ def set_config(**settings: Unpack[Config]) -> None:
 
     Notes
     -----
-    A fit reads the settings once, when it begins. Processes that a program starts, such as those of joblib,
+    A fit reads the settings once, when it begins. Processes that a program starts, such as joblib's,
     have settings of their own.
 
     Examples

@@ -12,7 +12,7 @@ from swiftem.core.checkpoint import RunCheckpoint
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.process import clock
 from swiftem.core.types import Tree
-from swiftem.fit.history import Moment
+from swiftem.fit.history import FitState, Moment
 from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
 
@@ -27,44 +27,6 @@ class Outcome(Enum):
     TOO_FEW_PASSES = "too few passes were left to begin"
     DEAD_COMPONENT = "a component lost its rows"
     ALL_REJECTED = "no step stays within the model's domain"
-
-
-@dataclass(kw_only=True)
-class FitState:
-    """State of a fit; its parameters are fields of a subclass.
-
-    Attributes
-    ----------
-    moments : list of Moment
-        History of the fit.
-    passes : float
-        E-step evaluations divided by n.
-    rejected : int
-        Number of steps that would have left the model's domain.
-    converged, interrupted : bool
-        How it ended.
-    """
-
-    moments: list[Moment] = field(default_factory=list)
-    passes: float = 0.0
-    rejected: int = 0
-    converged: bool = False
-    interrupted: bool = False
-
-    @property
-    def bound(self) -> float:
-        """Minus the last objective, by which fits are compared."""
-        return -self.moments[-1].objective if self.moments else -inf
-
-    def kept(self) -> dict[str, Tree]:
-        """Return what checkpoints store."""
-        return dict(vars(self))
-
-    def restore(self, kept: Mapping[str, Tree]) -> None:
-        """Restore what a checkpoint stored; raise an error if it has another form."""
-        if kept.keys() != self.kept().keys():
-            raise ValueError("the state has other fields")
-        vars(self).update(kept)
 
 
 class Step(Protocol):

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from swiftem.core.messages import warn
 from swiftem.core.types import Tree
 from swiftem.fit.checkpoint import Data, FitCheckpoint, NoCheckpoint, kept_apart, place_of
-from swiftem.fit.driver import FitState
-from swiftem.fit.history import History
+from swiftem.fit.history import FitState, History
 from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
 from swiftem.fit.watch import Callbacks, Watcher

@@ -1,19 +1,20 @@
-"""The history of a fit: a record for each evaluation of its objective."""
+"""The state of a fit and its history, a record for each evaluation of its objective."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Tree
 from swiftem.show.drawing import new_axes, plain_axes
 from swiftem.show.numbers import counted, style_of
 
-__all__ = ["History", "Moment", "draw_history"]
+__all__ = ["FitState", "History", "Moment", "draw_history"]
 
 
 class Moment(NamedTuple):
@@ -41,6 +42,44 @@ class Moment(NamedTuple):
     step: float
     rejected: int
     method: str
+
+
+@dataclass(kw_only=True)
+class FitState:
+    """State of a fit; its parameters are fields of a subclass.
+
+    Attributes
+    ----------
+    moments : list of Moment
+        History of the fit.
+    passes : float
+        E-step evaluations divided by n.
+    rejected : int
+        Number of steps that would have left the model's domain.
+    converged, interrupted : bool
+        How it ended.
+    """
+
+    moments: list[Moment] = field(default_factory=list)
+    passes: float = 0.0
+    rejected: int = 0
+    converged: bool = False
+    interrupted: bool = False
+
+    @property
+    def bound(self) -> float:
+        """Minus the last objective, by which fits are compared."""
+        return -self.moments[-1].objective if self.moments else -inf
+
+    def kept(self) -> dict[str, Tree]:
+        """Return what checkpoints store."""
+        return dict(vars(self))
+
+    def restore(self, kept: Mapping[str, Tree]) -> None:
+        """Restore what a checkpoint stored; raise an error if it has another form."""
+        if kept.keys() != self.kept().keys():
+            raise ValueError("the state has other fields")
+        vars(self).update(kept)
 
 
 @dataclass(repr=False)
@@ -126,7 +165,7 @@ def draw_history(moments: Sequence[Moment], axes: Any = None) -> Any:
     moments : sequence of Moment
         The evaluations of a fit, in order.
     axes : matplotlib axes, optional
-        Axes to use; by default those of a new figure.
+        Axes to use; by default of a new figure.
     """
     axes = new_axes() if axes is None else axes
     plain_axes(axes, x="passes over the data", y="mean log-likelihood")

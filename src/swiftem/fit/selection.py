@@ -108,7 +108,7 @@ class Selection(Generic[Estimator, Row]):
         Parameters
         ----------
         axes : matplotlib axes, optional
-            One for each criterion; by default those of a new figure.
+            One for each criterion; by default of a new figure.
         """
         from swiftem.show.drawing import draw_criterion, new_figure
 

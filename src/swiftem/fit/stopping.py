@@ -140,7 +140,7 @@ class Remaining:
     def is_small(self, bound: float, rate: float | None = None) -> bool:
         """Take note of the bound of one more pass; return whether em would gain little from there.
 
-        ``rate`` is c if it is known otherwise, as with larger steps than those of em.
+        ``rate`` is c if it is known otherwise, as with larger steps than em's.
         """
         gain, before, last_rate = abs(bound - self.last_bound), self.last_gain, self.last_rate
         self.last_bound, self.last_gain = bound, gain if isfinite(gain) else inf

@@ -42,7 +42,6 @@ from swiftem.fit.config import get_config
 __all__ = [
     "Read",
     "RowSource",
-    "allows_missing",
     "blocks_of",
     "chunk_by_chunk",
     "in_memory",
@@ -64,8 +63,8 @@ RowSource: TypeAlias = ArraySource | StoredSource | UnitSource
 class Read(NamedTuple):
     """Validated data: rows and weights as given, the indices of rows with positive weight, and their source.
 
-    For stored rows and tensors, ``X`` has the columns and the dtype, but no rows. ``kernels`` are those of a
-    device, or None.
+    For stored rows and tensors, ``X`` has the columns and the dtype, but no rows. ``kernels`` belong to a
+    device, or are None.
     """
 
     X: NDArray[Any]
@@ -81,7 +80,7 @@ class Read(NamedTuple):
 
 
 def rows_of(source: Source) -> int:
-    """Return the number of rows, those of units included."""
+    """Return the number of rows, also of rows in units."""
     return source.rows if isinstance(source, UnitSource) else source.n
 
 
@@ -121,11 +120,6 @@ def stored_source(
     return None
 
 
-def allows_missing(estimator: Any) -> bool:
-    """Tell whether an estimator takes NaN for missing cells."""
-    return getattr(estimator, "missing", "error") == "ignore"
-
-
 def validated(estimator: Any, X: Any, **options: Any) -> Any:
     """Call :func:`sklearn.utils.validation.validate_data`; reject masked entries, suppress its warnings.
 
@@ -141,7 +135,7 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
         For ``validate_data``.
     """
     X = in_numpy(X)
-    if allows_missing(estimator):
+    if getattr(estimator, "missing", "error") == "ignore":
         X, options = unmasked(X), options | {"ensure_all_finite": "allow-nan"}
     refuse_masked("X", X)
     if is_stored(X) or isinstance(X, Source) or callable(X) or isinstance(X, Iterator):
@@ -204,7 +198,7 @@ def chunk_by_chunk(
     columns : int
         Columns of the result; zero for one number per row.
     dtype : dtype, optional
-        Type of the result; by default that of the rows, or float64.
+        Type of the result; by default the type of the rows, or float64.
     """
     import dask.array as da
     from dask import delayed
@@ -240,7 +234,7 @@ ROWS = 4096
 
 
 def is_stored(X: Any) -> bool:
-    """Tell whether ``X`` is read on demand: a path, a source or a function that returns blocks.
+    """Return whether ``X`` is read on demand: a path, a source or a function that returns blocks.
 
     >>> import numpy as np
     >>> is_stored("rows.npy"), is_stored(np.zeros((3, 2))), is_stored([[0.0], [1.0]])
@@ -320,7 +314,7 @@ def some_rows(
 ) -> ArraySource:
     """Return the rows used to find a start: all if they are few, else a sample.
 
-    If all are used, ``random_state`` is not, and the start is that of an array. Units have one sample.
+    If all are used, ``random_state`` is not, and the start is an array's. Units have one sample.
     """
     if isinstance(source, UnitSource):
         return source.some

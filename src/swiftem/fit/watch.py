@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from swiftem.core.checkpoint import RunCheckpoint
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.process import clock
 from swiftem.core.types import Theta
-from swiftem.fit.history import Moment
+from swiftem.fit.history import FitState, Moment
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
 
@@ -44,19 +44,7 @@ def progress_bar(console: Any = None) -> Any:
     return Progress(*columns, console=console, disable=disabled)
 
 
-class Ended(Protocol):
-    """Attributes of a fit that are read at its end."""
-
-    converged: bool
-    interrupted: bool
-
-    @property
-    def bound(self) -> float:
-        """Mean log-likelihood."""
-        ...
-
-
-F = TypeVar("F", bound=Ended)
+F = TypeVar("F", bound=FitState)
 
 
 class Callbacks(NamedTuple):
@@ -215,7 +203,7 @@ class StartWatch:
         """Record a moment; return whether the fit must stop."""
         return False
 
-    def end(self, fit: Ended | None = None) -> bool:
+    def end(self, fit: FitState | None = None) -> bool:
         """Record the end of the start; return whether there are no further starts."""
         return False
 
@@ -251,7 +239,7 @@ class TellingWatch(StartWatch):
         step.call_on_fit_task_begin(**self._callbacks.arguments)
         return self._ends(step)
 
-    def end(self, fit: Ended | None = None) -> bool:
+    def end(self, fit: FitState | None = None) -> bool:
         """Complete the bar or print the last line, then call the callbacks, once."""
         context, self._context = self._context, None
         if fit is not None and self._bar is not None:

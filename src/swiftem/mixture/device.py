@@ -26,7 +26,7 @@ def sample_on_device(theta: Any, kind: str, count: int, kernels: str, seed: int,
     kernels : str
         The device, as given by :func:`swiftem.data.as_source.kernels_of`.
     seed : int
-        Of the draws, which are other ones than those of the CPU.
+        Of the draws, which differ from the CPU's.
     dtype : dtype
         Precision of the rows.
     """

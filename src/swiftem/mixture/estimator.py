@@ -311,7 +311,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         return ArraySource(*self._array(X, sample_weight, reset=False), allow_missing=self._allows_missing)
 
     def _all_rows(self, X: Any) -> ArraySource | StoredSource:
-        """Return all rows for a fitted mixture, also those of weight zero of a source."""
+        """Return all rows for a fitted mixture, also rows of weight zero of a source."""
         if is_planned(X) or isinstance(X, UnitSource):
             got = "units" if isinstance(X, UnitSource) else "a Dask collection"
             raise TypeError(
@@ -427,7 +427,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         problem, spec, starts, seeds, is_interrupted = prepared
         if is_interrupted:
             return replace(new_fit(starts[0]), interrupted=True)
-        # em's last bound is that of the parameters before its last M-step. Another method's is that of this
+        # em's last bound is of the parameters before its last M-step. Another method's is of this
         # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
         last = (self.lower_bound_, *self.__dict__.get("_last_steps", (inf, inf))) if after_em else None
@@ -502,8 +502,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         the order of the rows; after several passes sorted rows do about as well as shuffled ones. See
         :class:`swiftem.mixture.online.OnlineMixture`. Ctrl-C leaves the model as it was.
 
-        After ``fit``, also if the model was saved and loaded, every row counts once, those of the fit
-        included: the result is close to that of a fit to all rows, and does not follow data that change.
+        After ``fit``, also if the model was saved and loaded, every row counts once, also
+        each row of the fit: the result is close to a fit to all rows, and does not follow data that change.
         A stream that begins with ``partial_fit`` forgets its first rows, as their parameters were poor.
         For data that change, give the share of each call yourself:
         ``method=methods.OnlineEM(step_size=0.05)``.
@@ -571,7 +571,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
 
     def _fit_first(self, model: AnyMixtureModel, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
-        # A step size is that of the stream.
+        # A step size is for the stream.
         method = self.method if self._own_step(source.n) is None else "auto"
         return self._quietly(model, source, None, method=method)
 

@@ -70,7 +70,7 @@ def state_to_file(
 
 
 def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Return arrays in dicts by name, with those of a block after its name and a dot."""
+    """Return arrays in dicts by name; in a block, after its name and a dot."""
     found: dict[str, NDArray[Any]] = {}
     for name, part in params.items():
         found |= (
@@ -145,7 +145,7 @@ def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
         raise ValueError("precisions_cholesky_ must be upper triangular, with a positive diagonal")
     scaled_factors = factors * size[:, :, None]
     whitened = np.swapaxes(scaled_factors, 1, 2) @ scaled @ scaled_factors
-    # Eigenvalues of ``scaled`` are at most d; those of its inverse are at most the sum of squares.
+    # Eigenvalues of ``scaled`` are at most d; the eigenvalues of its inverse are at most the sum of squares.
     allowed = APART + rounding * d * (scaled_factors**2).sum(axis=(1, 2))
     if not (np.abs(whitened - np.eye(d)).max(axis=(1, 2)) <= allowed).all():
         raise ValueError("precisions_cholesky_ must belong to covariances_")

@@ -154,7 +154,7 @@ class Em(MixtureStep):
     Attributes
     ----------
     acceleration : Acceleration or None
-        Makes larger steps; the objective is then that of the last accepted point.
+        Makes larger steps; the objective is then of the last accepted point.
     last : tuple of float
         Bound, gain and rate of an earlier fit that it continues.
     """
@@ -299,7 +299,7 @@ class EmOnDevice(Em):
         return objective, value, fit.theta
 
     def _leaves_plateau(self, drive: Drive) -> bool:
-        """Return False: there are too many rows."""
+        """Return False: a fit on a device does not look ahead."""
         return False
 
     def fetch(self) -> None:
@@ -387,7 +387,7 @@ class Run(MixtureStep):
         return Outcome.CONVERGED.name if rests and not self.is_first else ""
 
     def kept(self) -> Tree:
-        """Return the state of the run beside that of the method."""
+        """Return the state of the run beside the method's."""
         return self._n_iter, self._before, self._last, self._ended
 
     def restore(self, kept: Any) -> None:

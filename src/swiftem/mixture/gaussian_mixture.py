@@ -105,7 +105,7 @@ class GaussianMixture(MixtureEstimator, mixture.GaussianMixture):  # type: ignor
         batches of 256 rows, ``methods.Accelerated(methods.EM(), "squarem")`` em with fewer passes.
     missing : {"error", "ignore"}
         Missing cells (NaN, None, masked, pandas' NA). "error", as in scikit-learn: they raise ValueError.
-        "ignore": they are missing at random; the likelihood is that of the observed cells, and all methods of
+        "ignore": they are missing at random; the likelihood is of the observed cells, and all methods of
         this class take them. With full and tied covariances iem and fiem then remember the statistics of
         each row.
     device : str
@@ -127,7 +127,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         Passes, seconds, objective, step size and rejected steps at each evaluation; ``history_.moves`` is the
         number of split-and-merge moves accepted before.
     stationarity_ : float
-        Relative distance of the statistics from those of one more E-step, without a unit: 0 at a stationary
+        Relative distance of the statistics from the next E-step's, without a unit: 0 at a stationary
         point. Computed by one pass at the end of the fit.
     log_likelihood_ : float
         Mean log-likelihood of the rows, without a prior, from the same pass: the value of ``score`` for them,
@@ -178,7 +178,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     prior: NormalInverseWishart | None = None
 
     def __sklearn_tags__(self) -> Any:
-        # Not that of scikit-learn's class, which compares init_params with names: here it may be an array.
+        # Not as in scikit-learn's class, which compares init_params with names: here it may be an array.
         tags = super(mixture.GaussianMixture, self).__sklearn_tags__()
         tags.input_tags.allow_nan = self._allows_missing
         return tags
@@ -350,7 +350,7 @@ lower_bounds_, n_features_in_, feature_names_in_
     def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return random rows (n_samples, d) and the components (n_samples,) that they come from.
 
-        If ``device`` is a GPU both are tensors there, drawn there: other rows than those of the CPU.
+        If ``device`` is a GPU both are tensors there, drawn there: other rows than the CPU's.
 
         Parameters
         ----------
@@ -391,8 +391,8 @@ lower_bounds_, n_features_in_, feature_names_in_
     def condition(self, columns: Sequence[int] | Sequence[str], values: ArrayLike) -> Self:
         r"""Return the mixture of the other columns, given values of some; the covariance type is the same.
 
-        Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances are
-        those of the regression of the other columns on the given ones.
+        Weights become :math:`\omega_m N(x; \mu_m^a, \Sigma_m^{aa})`, normalised; means and covariances come
+        from the regression of the other columns on the given ones.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ class Look:
     r"""Evaluates the objective of a fit on a fixed set of rows, and decides whether the fit has converged.
 
     From one evaluation to the next, the mean log-likelihood of these rows gains g. Its standard error ε is
-    that of the rows' own changes: other rows would have gained g ± ε (ε = 0 if all rows are evaluated). A
+    from the rows' own changes: other rows would have gained g ± ε (ε = 0 if all rows are evaluated). A
     fit has converged if the gain per pass is below ``tol``, or is less than 2ε. If 2ε is more than twice
     what ``tol`` allows, the objective is evaluated on all rows instead, less often, and the gain per pass
     between two such evaluations decides.

@@ -116,7 +116,7 @@ class Mixture(MixtureEstimator):
         The family; fields that depend on the data, such as ``levels``, are set.
     categories_ : dict of tuple
         Categories of columns of codes, text or categories, by name or number of the column, in the order of
-        their probabilities: those of the rows of positive weight. Only if there are such columns.
+        their probabilities, of the rows of positive weight. Only if there are such columns.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
 n_features_in_, feature_names_in_
         As in :class:`swiftem.GaussianMixture`; the bounds are minus the penalised objective.
@@ -300,7 +300,7 @@ n_features_in_, feature_names_in_
     def categories_(self) -> Categories:
         """Categories of columns of codes, text or categories, by name or number of the column.
 
-        The order is that of the levels in ``params_``. There is no such attribute without such columns.
+        The order is the same as in ``params_``. There is no such attribute without such columns.
         """
         family: Family | None = self.__dict__.get("family_")
         places = () if family is None else family.coded_columns(self.n_features_in_)
@@ -446,7 +446,7 @@ n_features_in_, feature_names_in_
     ) -> NDArray[Any]:
         """Draw one panel per column: bars of probabilities, curves of densities, in colours of components.
 
-        Columns that are not independent given the component, such as those of directions, have bars of
+        Columns that are not independent given the component, such as directions, have bars of
         their parameters.
 
         Parameters
@@ -456,7 +456,7 @@ n_features_in_, feature_names_in_
         columns : sequence of int or str, optional
             Numbers or names of the columns to draw; by default the first 24.
         axes : array of matplotlib axes, optional
-            One for each panel; by default those of a new figure.
+            One for each panel; by default of a new figure.
 
         Returns
         -------

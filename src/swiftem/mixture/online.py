@@ -47,7 +47,7 @@ class Reservoir:
 
     Let τ be the smallest rank left out, ∞ while all rows are kept. Given the other rows' ranks, row i is
     kept with probability :math:`1 - e^{-w_i \tau}`. With weight :math:`w_i / (1 - e^{-w_i \tau})`, the
-    sample's sums are unbiased for those of all rows (Cohen and Kaplan, 2007). Heavy rows, which are almost
+    sample's sums are unbiased for sums of all rows (Cohen and Kaplan, 2007). Heavy rows, which are almost
     surely kept, then keep their own weight, and light ones all have the same.
 
     Attributes
@@ -118,7 +118,7 @@ class OnlineMixture:
     weight W thus counts with W^p, however the rows are divided into batches and whatever their weights: the
     share of the batch is :math:`\int_{W-w}^W x^p dx / \int_0^W x^p dx`. Contributions of early batches, made
     with poor parameters, fade as W^(−1−p). The influence of the order of the rows falls as 1/passes. After a
-    fit p = 0 and γ = w/W: every row counts once, those of the fit included. A method with a ``step_size`` of
+    fit p = 0 and γ = w/W: every row counts once, also each row of the fit. A method with a ``step_size`` of
     its own gives γ instead, and the sample, which represents all rows, is not fitted.
 
     The first rows may differ from all others, for example if rows are sorted, and online EM does not leave

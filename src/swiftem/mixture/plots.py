@@ -41,9 +41,9 @@ def draw_mixture(
     X : array-like, shape (n, 2), optional
         Rows, drawn as light points; of many rows a random sample.
     axes : matplotlib axes, optional
-        Axes to use; by default those of a new figure.
+        Axes to use; by default of a new figure.
     names : sequence of str, optional
-        Names of the two columns; by default those of ``X``, if it has names.
+        Names of the two columns; by default of ``X``, if it has names.
 
     Returns
     -------

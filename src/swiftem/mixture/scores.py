@@ -50,7 +50,7 @@ def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.
 
 
 class FittedMixture(NamedTuple):
-    """The parameters of a mixture, for E-steps of other rows than those of the fit.
+    """The parameters of a mixture, for E-steps of other rows than the fit's.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ def auto_family(columns: Iterable[TableColumn]) -> dict[str, list[Any]]:
 
 
 def whole_as_integers(columns: Sequence[TableColumn]) -> list[TableColumn]:
-    """Return columns of a file without types: those of whole numbers are integers."""
+    """Return columns of a file without types: columns of whole numbers are integers."""
     return [
         column._replace(kind=INTEGER)
         if column.kind == FLOAT and (column.values == np.floor(column.values)).all()

@@ -82,7 +82,7 @@ def _of_values(name: Any, values: NDArray[Any]) -> TableColumn:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a cell is None, NaN or pandas' NA.
+    """Return whether a cell is None, NaN or pandas' NA.
 
     >>> is_missing(None), is_missing(float("nan")), is_missing(0), is_missing("")
     (True, True, False, False)

@@ -32,7 +32,7 @@ def draw_columns(
     rows : sequence of ndarray or None
         The values of each column in the data, drawn as a histogram below the curves.
     axes : array of matplotlib axes, optional
-        One for each panel; by default those of a new figure.
+        One for each panel; by default of a new figure.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def draw_curves(panels: Sequence[Curves], weights: Any, response: str, axes: Any
 
 
 def _axes_for(count: int, axes: Any) -> NDArray[Any]:
-    """Return the axes as given, or those of a new figure."""
+    """Return the axes as given, or axes of a new figure."""
     found = _new_axes(count) if axes is None else np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(found) != count:
         raise ValueError(f"axes must be one per column, {count}, got {len(found)}.")
