@@ -120,7 +120,7 @@ def test_imports(path):
         ("topics", "from swiftem.mixture import model"),
         ("models", "def f():\n    from paper.theory.gradient import V"),
         ("cli", "from paper import reproduce"),
-        ("_run", "from swiftem.mixture.plan import make_plan"),
+        ("_run", "from swiftem.mixture.resolve import resolve"),
         ("cli", "import torch"),
         ("show", "def f():\n    from swiftem.cli import main"),
         ("show", "from swiftem.fit.history import History"),

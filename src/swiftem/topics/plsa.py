@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,15 +25,12 @@ from swiftem.core.checks import (
     is_tensor,
     shown,
 )
-from swiftem.core.messages import warn
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import is_planned, like
 from swiftem.data.weights import extent_of
-from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
-from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_file import LARGEST, ModelContent
 from swiftem.fit.parameters import (
     ARRAY,
@@ -50,7 +45,6 @@ from swiftem.fit.parameters import (
     with_callbacks,
 )
 from swiftem.fit.validated import chunk_by_chunk, validated
-from swiftem.fit.watch import NoStart, VerboseLines, Watcher
 from swiftem.methods import Method
 from swiftem.show.table import Table
 from swiftem.topics import quality, read
@@ -85,7 +79,6 @@ FOLD_IN: dict[str, Any] = {"max_iter": 200, "tol": 1e-4}
 
 @dataclass(eq=False, repr=False)
 class PLSA(
-    VerboseLines,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -282,15 +275,13 @@ class PLSA(
             if not starts or type(seed) is not int:
                 raise ValueError("there is no start, or no seed")
 
-        place, checkpoint = place_of(self), None
-        if place is not None:
-            parameters = self.get_params(deep=False)
-            checkpoint = FitCheckpoint(place, type(self).__name__, parameters, documents)
-            if spec.draws == "tokens":
-                checkpoint.allocate = memory_allocator(documents, spec, limits)
-        with checkpoint or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
-            starts, seed = make() if checkpoint is None else checkpoint.starts(make, check)
-            keeper = NoStart() if checkpoint is None else checkpoint.of_start(0)
+        checkpoint = self._checkpoint_of(documents)
+        if spec.draws == "tokens":
+            checkpoint.allocate = memory_allocator(documents, spec, limits)
+        title = f"{self.n_components} topics"
+        with checkpoint, self._watcher(1, X, y, sample_weight, title=title) as watcher:
+            starts, seed = checkpoint.starts(make, check)
+            keeper = checkpoint.of_start(0)
             (fit,) = watcher.map(
                 lambda _, watch: fit_topics(documents, spec, starts, seed, limits, watch, keeper)
             )
@@ -304,21 +295,14 @@ class PLSA(
                 shares[numbers] = self.doc_topic_
                 self.doc_topic_ = shares
             watcher.is_fitted = True
-        if fit.interrupted:
-            sentence = f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then."
-            warn(sentence, InterruptedWarning)
-        elif not fit.converged:
-            sentence = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
-            warn(sentence, ConvergenceWarning)
+        sentence = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
+        self._warn_of_end(fit, sentence)
         return self
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""
         fit.fetch()
         return {"alpha_": fit.alpha, "components_": fit.topics, "doc_topic_": fit.doc_topic}
-
-    def _print_verbose_msg_init_beg(self, number: int) -> None:
-        print(f"{self.n_components} topics")
 
     def _documents(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> AnyDocuments:
         """Return validated documents; before a fit (``reset``) the columns of X are the model's."""

@@ -15,7 +15,7 @@ from swiftem.core.checks import check_int, check_real, shown
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
-from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.estimator import InterruptedWarning
 from swiftem.fit.selection import Selection
 from swiftem.show.table import Table
 from swiftem.topics.plsa import PLSA

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import swiftem
 from swiftem.cli.app import app
 from swiftem.fit.model_file import save_arrays
+from swiftem.models import NormalInverseWishart
 
 NEITHER = np.nan, np.inf, -np.inf, 1e308
 
@@ -220,6 +221,31 @@ def test_other_layouts_of_the_same_numbers(models, tmp_path, base):
     X = made.ROWS if base.startswith("Gauss") else made.COUNTS
     assert found.score(X) == expected.score(X)
     assert found.partial_fit(X).score(X) == expected.partial_fit(X).score(X)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_everything_comes_back(tmp_path, kind):
+    prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=1.0)
+    mixture = swiftem.GaussianMixture(2, covariance_type=kind, prior=prior, random_state=3).fit(made.ROWS)
+    mixture.save(tmp_path / "model")
+    found = swiftem.load(tmp_path / "model")
+    assert type(found) is swiftem.GaussianMixture
+    np.testing.assert_array_equal(found.predict_proba(made.ROWS), mixture.predict_proba(made.ROWS))
+    assert found.get_params() == mixture.get_params()
+    for name in ("n_iter_", "converged_", "lower_bound_", "history_"):
+        assert getattr(found, name) == getattr(mixture, name)
+
+
+def test_damaged_files_are_refused(models, tmp_path):
+    whole = models["GaussianMixture-full"]
+    in_last_array = whole[:-33] + bytes([whole[-33] ^ 0xFF]) + whole[-32:]
+    for content in (whole[: len(whole) // 2], b"", b"no model at all", in_last_array):
+        with pytest.raises(ValueError, match="bad"):
+            load(content, "GaussianMixture", tmp_path / "bad")
+    with pytest.raises(ValueError, match="PLSA"):
+        load(models["PLSA-fit"], "GaussianMixture", tmp_path / "topics")
+    with pytest.raises(FileNotFoundError):
+        swiftem.GaussianMixture.load(tmp_path / "none")
 
 
 def claims(content):
