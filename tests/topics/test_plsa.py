@@ -390,6 +390,16 @@ def test_saved_strengths_and_going_on(data, tmp_path):
     np.testing.assert_array_equal(found.partial_fit(X).components_, model.partial_fit(X).components_)
 
 
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_method_objects_and_starts_are_saved(data, tmp_path):
+    start = np.random.default_rng(0).random((3, 60))
+    method = swiftem.methods.OnlineEM(batch_size=7)
+    swiftem.PLSA(3, method=method, init=start, max_iter=2).fit(data[0]).save(tmp_path / "topics")
+    found = swiftem.PLSA.load(tmp_path / "topics")
+    assert (found.method, found.method_, found.random_state) == (method, "sem", None)
+    np.testing.assert_array_equal(found.init, start)
+
+
 # Streams
 
 
