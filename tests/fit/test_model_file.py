@@ -155,10 +155,11 @@ TOPICS = {
     "a negative probability": array("components_", lambda found: found - 0.1),
     "rows that do not sum to one": array("components_", lambda found: 2 * found),
     "more topics to ask for": parameter("n_components", 5),
-    "a shorter alpha": array("alpha", lambda found: np.full(2, 0.1)),
-    "a longer alpha": array("alpha", lambda found: np.full(4, 0.1)),
-    "a negative alpha": array("alpha", lambda found: np.array(-0.1)),
-    "an infinite beta": array("beta", lambda found: np.array(np.inf)),
+    "a shorter alpha": array("alpha_", lambda found: np.full(2, 0.1)),
+    "a longer alpha": array("alpha_", lambda found: np.full(4, 0.1)),
+    "a negative alpha": array("alpha_", lambda found: -found),
+    "an alpha for other topics": parameter("alpha", {"list": [0.1, 0.1]}),
+    "an infinite beta": parameter("beta", float("inf")),
     "fewer counts": array("word_counts", fewer),
     "more counts": array("word_counts", more),
     "fewer rows of counts": array("word_counts", lambda found: found[:1]),
@@ -179,8 +180,8 @@ TOPICS = {
     **{f"a count of {value}": array("word_counts", one(value)) for value in NEITHER},
 }
 STRENGTHS = {
-    "a shorter beta": array("beta", lambda found: np.full(11, 0.1)),
-    "another beta": array("beta", lambda found: np.full((12, 3), 0.1)),
+    "a shorter beta": array("parameter_beta", lambda found: np.full(11, 0.1)),
+    "another beta": array("parameter_beta", lambda found: np.full((12, 3), 0.1)),
 }
 CASES = {
     f"{base}: {name}": (base, case)

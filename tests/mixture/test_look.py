@@ -13,7 +13,7 @@ from swiftem.data import ArraySource
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, SpiderEM, VarianceReducedEM
 from swiftem.mixture import look
 from swiftem.mixture.look import Look
-from swiftem.mixture.plan import iterations_in
+from swiftem.mixture.resolve import iterations_in
 from swiftem.models import GaussianMixtureModel
 
 X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import swiftem
-from swiftem.mixture.plan import METHOD_NAMES
+from swiftem.mixture.resolve import METHOD_NAMES
 
 X, _ = blobs(500, 3, 3, apart=1.5, seed=4)
 NEW = np.random.default_rng(5).normal(size=(50, 3)) * 3
