@@ -45,12 +45,7 @@ def of_kind(kind, frame):
     return frame
 
 
-CHOSEN = {
-    "gaussian": (0, 6, 8),
-    "poisson": (1,),
-    "bernoulli": (2, 7),
-    "categorical": (3, 4, 5),
-}
+CHOSEN = {"gaussian": (0, 6, 8), "poisson": (1,), "bernoulli": (2, 7), "categorical": (3, 4, 5)}
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
