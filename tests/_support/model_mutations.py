@@ -199,15 +199,7 @@ def change_line(content: bytes, rng: random.Random) -> bytes:
     )
 
 
-PARTS = (
-    exchange_parts,
-    change_header,
-    change_header,
-    text_header,
-    change_array,
-    change_array,
-    change_line,
-)
+PARTS = (exchange_parts, change_header, change_header, text_header, change_array, change_array, change_line)
 
 
 def changed_model(content: bytes, rng: random.Random) -> tuple[str, bytes]:

@@ -14,14 +14,7 @@ SCRIPT = Path(__file__).with_name("kernels_against_passes.py")
 
 def check(found):
     for kind, _, d, n_components, options, name, errors in found:
-        assert max(errors) < 1e-6, (
-            kind,
-            d,
-            n_components,
-            options,
-            name,
-            errors,
-        )
+        assert max(errors) < 1e-6, (kind, d, n_components, options, name, errors)
 
 
 def test_one_kernel_of_each_kind():

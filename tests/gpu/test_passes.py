@@ -89,19 +89,6 @@ def test_names_of_devices():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("as_tensor", [False, True])
-def test_a_fit_on_a_device(kind, as_tensor):
-    y = clusters(6000)
-    rows = on_device(y) if as_tensor else y
-    options = {"covariance_type": kind, "random_state": 0, "init_params": "k-means++", "method": "em"}
-    fitted = swiftem.GaussianMixture(4, device=ON, **options).fit(rows)
-    expected = swiftem.GaussianMixture(4, **options).fit(y)
-    np.testing.assert_allclose(fitted.means_, expected.means_, rtol=1e-6, atol=1e-8)
-    assert fitted.n_iter_ == expected.n_iter_
-    assert fitted.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_iterations_of_em_do_not_leave_the_device(monkeypatch, kind):
     y = clusters(6000)
     options = {"covariance_type": kind, "random_state": 0, "init_params": "random_from_data", "method": "em"}

@@ -158,6 +158,18 @@ def test_means_of_directions_longer_than_one_are_outside_the_domain():
     assert capped["concentrations"][0] == 1e6
 
 
+def theta(family, **params):
+    return models.MixtureModel(1, family).theta(**params)
+
+
+def fit(family, X):
+    return swiftem.Mixture(1, family=family).fit(X)
+
+
+def unknown_trials():
+    return swiftem.Mixture.from_parameters([1.0], {"probabilities": [[0.5]]}, family="binomial").score([[1]])
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -166,31 +178,21 @@ def test_means_of_directions_longer_than_one_are_outside_the_domain():
         (lambda: read_family("binomial(trials)"), r"family must be of the form name\(option=value\)"),
         (lambda: read_family("gamma(flour=1)"), "options of 'gamma', which are: floor.*; got 'flour'"),
         (lambda: Gamma(floor=-1.0), "floor must be finite and at least 0"),
+        (lambda: theta("gamma", shapes=[[0.0]], rates=[[1.0]]), "shapes must be positive"),
+        (lambda: theta("exponential", rates=[[0.0]]), "rates must be positive"),
         (
-            lambda: models.MixtureModel(1, "gamma").theta(shapes=[[0.0]], rates=[[1.0]]),
-            "shapes must be positive",
-        ),
-        (lambda: models.MixtureModel(1, "exponential").theta(rates=[[0.0]]), "rates must be positive"),
-        (
-            lambda: models.MixtureModel(1, "von-mises-fisher").theta(
-                directions=[[1.0, 1.0]], concentrations=[1.0]
-            ),
+            lambda: theta("von-mises-fisher", directions=[[1.0, 1.0]], concentrations=[1.0]),
             "directions must be of unit length",
         ),
         (
-            lambda: swiftem.Mixture(1, family="exponential").fit([[1.0, 0.0], [2.0, 0.0]]),
+            lambda: fit("exponential", [[1.0, 0.0], [2.0, 0.0]]),
             r"positive values in every column, got only zeros in one \(family 'exponential'\): leave it out",
         ),
         (
-            lambda: swiftem.Mixture(1, family=Binomial(trials=(3, 4, 5))).fit([[1, 2], [2, 3]]),
+            lambda: fit(Binomial(trials=(3, 4, 5)), [[1, 2], [2, 3]]),
             r"trials must be one number or one per column \(2\), got 3",
         ),
-        (
-            lambda: swiftem.Mixture.from_parameters(
-                [1.0], {"probabilities": [[0.5]]}, family="binomial"
-            ).score([[1]]),
-            "trials must be given",
-        ),
+        (unknown_trials, "trials must be given"),
     ],
 )
 def test_what_cannot_be(call, sentence):

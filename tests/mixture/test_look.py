@@ -26,6 +26,12 @@ def fit(data=X, **parameters):
         return swiftem.GaussianMixture(3, **{"random_state": 0, **START, **parameters}).fit(data)
 
 
+@pytest.fixture
+def looks_at(monkeypatch):
+    """Return a function that sets at how many rows fits look."""
+    return lambda rows: monkeypatch.setattr(look, "LOOKED_AT", rows)
+
+
 @pytest.fixture(scope="module")
 def best():
     return fit(method="em", tol=1e-9, max_iter=2000).score(X)
@@ -34,9 +40,9 @@ def best():
 @pytest.mark.parametrize("method", ["iem", "sem-vr", "fiem"])
 @pytest.mark.parametrize("rows", [200, 20_000])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_fits_stop_and_not_too_early(method, rows, seed, best, monkeypatch):
+def test_fits_stop_and_not_too_early(method, rows, seed, best, looks_at):
     """Also where only a tenth of the rows is looked at, whose noise is far above tol."""
-    monkeypatch.setattr(look, "LOOKED_AT", rows)
+    looks_at(rows)
     mixture = fit(method=method, tol=1e-6, max_iter=600, random_state=seed)
     assert mixture.converged_
     assert mixture.n_iter_ < 600
@@ -45,8 +51,8 @@ def test_fits_stop_and_not_too_early(method, rows, seed, best, monkeypatch):
 
 @pytest.mark.parametrize("method", STOCHASTIC)
 @pytest.mark.parametrize("rows", [200, 20_000])
-def test_the_default_is_as_good_as_ems(method, rows, monkeypatch):
-    monkeypatch.setattr(look, "LOOKED_AT", rows)
+def test_the_default_is_as_good_as_ems(method, rows, looks_at):
+    looks_at(rows)
     em, other = fit(method="em"), fit(method=method)
     assert other.converged_
     assert other.score(X) > em.score(X) - 0.01
@@ -121,8 +127,8 @@ def test_two_looks_in_a_row():
     assert [two.at(theta, passes) for passes in (0.0, 1.0, 2.0)] == [False, False, True]
 
 
-def test_noise_within_the_tolerance_needs_no_look_at_all_rows(monkeypatch):
-    monkeypatch.setattr(look, "LOOKED_AT", 500)
+def test_noise_within_the_tolerance_needs_no_look_at_all_rows(looks_at, monkeypatch):
+    looks_at(500)
     problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
     theta = fit(method="em", tol=1e-9, max_iter=1000)._theta()
     moved = theta._replace(means=theta.means + 1e-3)
@@ -141,18 +147,18 @@ WEIGHT = np.random.default_rng(0).exponential(size=len(X))
 
 
 @pytest.mark.parametrize("method", STOCHASTIC)
-def test_the_unit_of_weights_does_not_matter_to_looks_at_some_rows(method, monkeypatch):
+def test_the_unit_of_weights_does_not_matter_to_looks_at_some_rows(method, looks_at):
     """The noise of a gain is without a unit; a power of two as a factor changes no bit."""
-    monkeypatch.setattr(look, "LOOKED_AT", 300)
+    looks_at(300)
     one, other = (weighted_fit(method, unit * WEIGHT) for unit in (1.0, 2.0**-20))
     assert one.history_.passes.tolist() == other.history_.passes.tolist()
     np.testing.assert_array_equal(one.means_, other.means_)
 
 
 @pytest.mark.parametrize("method", STOCHASTIC)
-def test_looks_at_all_rows_are_seldom(method, monkeypatch):
+def test_looks_at_all_rows_are_seldom(method, looks_at, monkeypatch):
     """Each costs a pass: they are a quarter more passes apart each time."""
-    monkeypatch.setattr(look, "LOOKED_AT", 300)
+    looks_at(300)
     decide, looked = Look._calm_on_all_rows, []
 
     def spy(self, theta, passes):

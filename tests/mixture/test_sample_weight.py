@@ -9,7 +9,7 @@ from mixture_data import ARRAYS, KINDS, METHODS, assert_same_model, blobs, given
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.data import open_units
+from swiftem.data import BlockSource, open_units
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(400, 2, 2, seed=1)
@@ -144,16 +144,14 @@ def test_fit_predict_labels_all_rows():
     assert len(labels) == len(X)
 
 
+def with_fourth(value):
+    return np.where(np.arange(len(X)) == 3, value, 1.0)
+
+
 BAD = {
-    "negative": (
-        np.where(np.arange(len(X)) == 3, -1.0, 1.0),
-        "sample_weight must not be negative, got -1 at position 3",
-    ),
-    "NaN": (np.where(np.arange(len(X)) == 3, np.nan, 1.0), "sample_weight must be finite, got NaN"),
-    "infinite": (
-        np.where(np.arange(len(X)) == 3, np.inf, 1.0),
-        "sample_weight must be finite, got an infinity",
-    ),
+    "negative": (with_fourth(-1.0), "sample_weight must not be negative, got -1 at position 3"),
+    "NaN": (with_fourth(np.nan), "sample_weight must be finite, got NaN"),
+    "infinite": (with_fourth(np.inf), "sample_weight must be finite, got an infinity"),
     "too few": (np.ones(len(X) - 1), r"sample_weight must have shape \(\d+,\), one weight per row"),
     "two-dimensional": (np.ones((len(X), 2)), "one weight per row, got"),
     "all zero": (np.zeros(len(X)), "sample_weight must have a positive entry"),
@@ -192,6 +190,7 @@ def test_a_source_has_results_for_rows_of_weight_zero(kind, tmp_path):
     weight = np.where(ZERO, 0.0, 1.0 + np.arange(len(X)) % 3)
     weight[:140] = 0.0  # a whole row group
     source = SOURCES[kind].make(X, weight, tmp_path).X
+    source = BlockSource(source) if kind == "blocks" else source
     mixture = swiftem.GaussianMixture(2, random_state=0, missing="ignore")
     labels = mixture.fit_predict(source)
     plain = swiftem.GaussianMixture(2, random_state=0, missing="ignore")

@@ -19,7 +19,7 @@ pytestmark = [
 EXPECTED_TO_FAIL = {
     "test_gaussian_mixture_all_init_does_not_estimate_gaussian_parameters": (
         "counts the calls of scikit-learn's own M-step, which ours does not use"
-    ),
+    )
 }
 NOT_ASKED = ("array_api",)
 

@@ -15,13 +15,7 @@ def lines(table, width=110):
 
 def test_numbers_are_aligned_at_the_right_and_text_at_the_left():
     table = Table("Title", ["n", "share", "words"], [[1, 0.25, "a b"], [10_000, 1 / 3, "c"]])
-    assert lines(table) == [
-        "Title",
-        "",
-        "     n   share  words",
-        "     1    0.25  a b",
-        "10,000  0.3333  c",
-    ]
+    assert lines(table) == ["Title", "", "     n   share  words", "     1    0.25  a b", "10,000  0.3333  c"]
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,7 @@ def test_they_are_those_one_by_one(name, weighted):
         np.testing.assert_allclose(one, problem.compute.full(theta), rtol=1e-7, atol=1e-10)
     for one, theta in zip(s, batched.m_steps(s), strict=True):
         np.testing.assert_allclose(
-            problem.compute.objective(theta),
-            problem.compute.objective(problem.bound.m_step(one)),
-            rtol=1e-10,
+            problem.compute.objective(theta), problem.compute.objective(problem.bound.m_step(one)), rtol=1e-10
         )
     together = em_of_candidates(problem, starts, 20, 1e-4, batched=batched)
     single = [em_of_candidates(problem, [theta], 20, 1e-4)[0] for theta in starts]
