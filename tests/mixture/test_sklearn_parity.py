@@ -1,4 +1,4 @@
-"""em, from the same start, is scikit-learn's fit to rounding: pass by pass, as long as ours goes on."""
+"""em, from the same start, is scikit-learn's fit to rounding, pass by pass; its checks of any estimator."""
 
 import warnings
 
@@ -7,8 +7,10 @@ import pytest
 from mixture_data import ARRAYS, KINDS, blobs, given_start
 from sklearn import mixture
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
 
 import swiftem
+from swiftem.mixture.resolve import METHOD_NAMES
 
 X, _ = blobs(500, 3, 3, apart=1.5, seed=4)
 NEW = np.random.default_rng(5).normal(size=(50, 3)) * 3
@@ -119,14 +121,6 @@ def test_partly_given_starts(given):
     assert_alike(theirs, ours, rtol=1e-6)
 
 
-def test_one_component_and_one_column():
-    column = X[:, :1]
-    theirs, ours = both(column, n_components=1, random_state=0)
-    np.testing.assert_allclose(ours.covariances_, theirs.covariances_, rtol=1e-9)
-    assert ours.n_iter_ == theirs.n_iter_
-    assert ours.bic(column) == pytest.approx(theirs.bic(column), rel=1e-9)
-
-
 def test_lists_and_other_orders_of_memory():
     for data in (X.tolist(), np.asfortranarray(X), X[::-1][::-1], X.astype(object)):
         theirs, ours = both(data, n_components=2, random_state=0)
@@ -136,11 +130,6 @@ def test_lists_and_other_orders_of_memory():
     theirs, ours = both(whole, n_components=2, random_state=0)
     np.testing.assert_allclose(ours.means_, theirs.means_, rtol=1e-7)
     assert ours.means_.dtype == np.float64
-
-
-def test_fit_predict_is_fit_and_predict():
-    fitted = swiftem.GaussianMixture(3, random_state=0, method="em")
-    np.testing.assert_array_equal(fitted.fit_predict(X), fitted.predict(X))
 
 
 def test_private_names_that_scikit_learn_has():
@@ -159,3 +148,14 @@ def test_attributes_that_are_set_count():
         fitted.weights_ = np.array([0.25, 0.75])
         del fitted.covariances_
     np.testing.assert_allclose(ours.score_samples(NEW), theirs.score_samples(NEW), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_check_estimator(method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(swiftem.GaussianMixture(method=method), on_fail=None, on_skip=None)
+    failed = [(check["check_name"], check["exception"]) for check in found if check["status"] == "failed"]
+    assert failed == []
+    assert sum(check["status"] == "passed" for check in found) >= 40

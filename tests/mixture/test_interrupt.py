@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from callbacks import AtPass
 from mixture_data import METHODS, blobs
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,28 +17,6 @@ from swiftem.kernels.threads import set_threads
 from swiftem.mixture import look
 
 X, _ = blobs(400, 2, 3, seed=11)
-
-
-class Presses:
-    """A callback that presses Ctrl-C at the end of a pass."""
-
-    def __init__(self, at, press):
-        self.at, self.press, self.passes = at, press, 0
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        if context.task_name == "pass":
-            self.passes += 1
-            if self.passes == self.at:
-                self.press()
 
 
 def by_signal():
@@ -54,7 +33,7 @@ def by_exception():
 def test_a_model_and_a_warning(press, method, at):
     mixture = swiftem.GaussianMixture(3, method=method, max_iter=50, tol=0.0, random_state=0, n_init=3)
     with pytest.warns(ConvergenceWarning, match=r"The fit was interrupted after \d+\.\d passes") as found:
-        mixture.set_callbacks(Presses(at, press)).fit(X)
+        mixture.set_callbacks(AtPass(at, press)).fit(X)
     assert len(found) == 1
     assert found[0].filename == __file__
     assert at <= len(mixture.history_) <= at + 1

@@ -120,16 +120,6 @@ def test_one_level_only():
     assert np.isfinite(mixture.score(frame[["country", "visits"]]))
 
 
-def test_levels_that_a_component_never_saw():
-    """The prior gives them a chance: there is no minus infinity."""
-    X = np.repeat([[0, 0, 1], [2, 1, 0]], 200, axis=0)
-    mixture = Mixture(2, family=Categorical(levels=(3, 2, 2)), random_state=0).fit(X)
-    assert (mixture.params_["probabilities"][:, 0, [0, 2]] > 0.0).all()
-    assert np.isfinite(mixture.score_samples([[0, 1, 0], [1, 0, 0]])).all()
-    plain = Mixture(2, family="categorical", smoothing=0.0, random_state=0).fit(X)
-    assert np.isfinite(plain.score_samples([[0, 1, 0]])).all()
-
-
 def bad(**changes):
     frame, _ = survey(50)
     for name, values in changes.items():

@@ -89,29 +89,6 @@ def test_a_fit_ends_where_little_is_left_to_gain(name, tol):
 
 
 @both
-def test_too_few_passes_are_no_convergence(name):
-    with pytest.warns(ConvergenceWarning):
-        assert not gaussian(method=by(name), max_iter=5).fit(rows()).converged_
-
-
-@both
-def test_auto_is_em(name):
-    quick = swiftem.GaussianMixture(2, method=by(name), random_state=0).fit(rows(30_000))
-    assert quick.method_ == "em"
-
-
-@both
-def test_warm_start_continues(name):
-    y = rows()
-    mixture = gaussian(method=by(name), warm_start=True, max_iter=6)
-    with pytest.warns(ConvergenceWarning):
-        first = mixture.fit(y).lower_bound_
-    mixture.max_iter = 5000
-    assert mixture.fit(y).converged_
-    assert mixture.lower_bound_ > first
-
-
-@both
 def test_degenerate_components_are_mended(name):
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=(200, 1)), np.full((3, 1), 40.0)])
@@ -122,47 +99,3 @@ def test_degenerate_components_are_mended(name):
             random_state=0, max_iter=200,
         ).fit(y)  # fmt: skip
     assert np.isfinite(mixture.means_).all()
-
-
-class Death(Exception):
-    """Stands for what ends a process."""
-
-
-def dying(estimator, passes):
-    """Return an estimator's fit that dies after some passes."""
-
-    class Callback:
-        left = passes
-
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context): ...
-
-        def on_fit_task_end(self, estimator, context):
-            if context.task_name == "pass":
-                self.left -= 1
-                if self.left < 0:
-                    raise Death
-
-    return estimator.set_callbacks(Callback())
-
-
-@both
-@pytest.mark.parametrize("passes", [1, 4, 9])
-def test_a_killed_fit_resumes_to_the_bit(tmp_path, name, passes):
-    data, make = rows(), lambda: gaussian(method=by(name))
-    parts = ("means_", "weights_", "covariances_", "lower_bounds_", "n_iter_")
-    whole = make().fit(data)
-    folder = tmp_path / "kept"
-    with pytest.raises(Death), swiftem.checkpoint(folder, every=1):
-        dying(make(), passes).fit(data)
-    with swiftem.checkpoint(folder, resume=True):
-        resumed = make().fit(data)
-    for part in parts:
-        np.testing.assert_array_equal(getattr(resumed, part), getattr(whole, part))
-
-
-@both
-def test_files_keep_it(tmp_path, name):
-    gaussian(method=by(name)).fit(rows(300)).save(tmp_path / "m.swiftem")
-    assert swiftem.GaussianMixture.load(tmp_path / "m.swiftem").method == by(name)

@@ -9,7 +9,7 @@ from swiftem import Mixture
 from swiftem.families import FAMILIES
 from swiftem.mixture.families.student_t import StudentT
 from swiftem.mixture.tables.profile import density, panel_of
-from tests.estimators.test_tables import survey
+from tests.mixture.tables.test_auto import survey
 from tests.mixture.test_families import LAWS, PARAMS, given
 
 

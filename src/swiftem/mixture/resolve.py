@@ -1,4 +1,4 @@
-r"""The choice of method, batch size and step size for a mixture, if the user leaves it open.
+r"""What a fit of a mixture does: its parameters and a few facts about the data become one specification.
 
 The rule was chosen with ``benchmarks/mixture_fit.py``. With p numbers to estimate per component, an epoch of
 a variance-reduced method with the step below does the work of n / (40·M·p) iterations of em: noise allows no
@@ -23,14 +23,28 @@ the benchmark one seed of five ends in a poorer optimum than em's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
+from swiftem.core.checks import check_real
 from swiftem.core.schedules import StepSize, power
+from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM
-from swiftem.methods.accelerated import Acceleration
+from swiftem.methods.accelerated import Acceleration, Squarem
+from swiftem.mixture.starts.find_starts import KindOfStart
+from swiftem.mixture.starts.settings import RaceSettings
 
-__all__ = ["METHOD_NAMES", "SMALL", "Plan", "iterations_in", "kernels_for", "make_plan"]
+__all__ = [
+    "METHOD_NAMES",
+    "SMALL",
+    "Facts",
+    "MixtureSpec",
+    "iterations_in",
+    "kernels_for",
+    "resolve",
+]
 
 METHOD_NAMES = ("auto", *METHODS)
 BATCH_EM = EM()
@@ -50,6 +64,9 @@ FIRST_STEP = power(1.0, 0.6, 30.0)
 FIRST_BATCH = 512
 EPOCHS = 64
 """Epochs between full passes that are counted one by one; later ones are assumed to be alike."""
+AFTER_SAMPLE = 1.0
+"""As ``MULTIPLE``, after a race on a sample of the rows: its optimum is close to the optimum of all rows,
+first passes gain little, and further ones with larger steps are cheaper than a stochastic method."""
 
 
 def kernels_for(n: int, size: int) -> str:
@@ -61,26 +78,66 @@ def kernels_for(n: int, size: int) -> str:
     return "numpy" if n * size <= SMALL else "auto"
 
 
+class Facts(NamedTuple):
+    """What a fit depends on beside the parameters.
+
+    Attributes
+    ----------
+    samples, rows : int
+        Number of samples and of rows; a sample is a row, or a unit of rows that a worker of a cluster reads.
+    size : int
+        Length of the statistics.
+    start : KindOfStart or "warm"
+        How the fit starts.
+    is_free : bool
+        Whether the library chooses the start.
+    device : str or None
+        Kernels of a device that is not the CPU.
+    """
+
+    samples: int
+    rows: int
+    size: int
+    start: KindOfStart | Literal["warm"]
+    is_free: bool = True
+    device: str | None = None
+
+
 @dataclass(frozen=True)
-class Plan:
-    """The chosen method.
+class MixtureSpec:
+    """The specification of a fit.
 
     Attributes
     ----------
     name : str
         The method's name; never ``"auto"``.
     method : Method or None
-        None for em, which has its own loop.
-    start : Method or None
-        sem, for one pass before the method, or None.
+        The stochastic method; None for em.
+    first : Method or None
+        sem, for one pass before the method from a poor start, or None.
     acceleration : Acceleration or None
-        That of em.
+        Larger steps of em.
+    kernels : str
+        The kernels of the passes.
+    max_passes, tol : int and float
+        When to stop: the passes, and the gain of em per pass
+        (see :class:`swiftem.fit.stopping.Remaining`).
+    multiple : float
+        Maximum remaining gain of a converged fit, in units of ``tol``.
+    looks_ahead : bool
+        Whether em makes further passes to find out if it has converged: not from a given or named start,
+        whose trajectory is scikit-learn's.
     """
 
     name: str
     method: Method | None
-    start: Method | None
-    acceleration: Acceleration | None = None
+    first: Method | None
+    acceleration: Acceleration | None
+    kernels: str
+    max_passes: int
+    tol: float
+    multiple: float
+    looks_ahead: bool
 
     @property
     def for_run(self) -> Method:
@@ -90,28 +147,68 @@ class Plan:
         return BATCH_EM if self.acceleration is None else Accelerated(BATCH_EM, self.acceleration)
 
 
-def make_plan(method: str | Method, *, n: int, n_components: int, size: int, per_sample: float = 1.0) -> Plan:
-    """Return the plan for n samples and statistics of length ``size``.
+def resolve(parameters: Mapping[str, Any], facts: Facts) -> MixtureSpec:
+    """Return the specification of a fit.
 
-    Fields that a method object leaves out are chosen for the data, as for its name. A sample is a row, or a
-    unit of ``per_sample`` rows. "auto" is em for units: a batch of few of them would leave workers without
-    work.
+    Parameters
+    ----------
+    parameters : mapping
+        The parameters of a mixture: ``n_components``, ``method``, ``max_iter`` and ``tol``.
+    facts : Facts
+        The data and the start.
 
-    >>> make_plan("auto", n=1000, n_components=3, size=18).name
+    Examples
+    --------
+    >>> from swiftem import GaussianMixture
+    >>> resolve(GaussianMixture(3).get_params(), Facts(1000, 1000, 18, "few")).name
     'em'
-    >>> make_plan("auto", n=500_000, n_components=16, size=720).name
+    >>> resolve(GaussianMixture(16).get_params(), Facts(500_000, 500_000, 720, "named")).name
     'sem-vr'
     """
-    needed = NOISE * size / per_sample
-    if isinstance(method, str) and method == "auto":
-        # One component needs no iterations: em ends after one.
-        is_worth_it = n_components > 1 and n / needed >= WORTH and kernels_for(n, size) == "auto"
-        method = "sem-vr" if is_worth_it and per_sample == 1.0 else "em"
-    given = METHODS[method]() if isinstance(method, str) else method
-    if isinstance(given, Accelerated) and isinstance(given.method, EM):
-        return Plan("em", None, None, given.scheme)
-    if isinstance(given, EM):
-        return Plan("em", None, None)
+    given, multiple = parameters["method"], MULTIPLE
+    if isinstance(given, str):
+        is_sampled = facts.start == "race" and facts.rows > RaceSettings.sample and facts.device is None
+        if given != "auto":
+            given = METHODS[given]()
+        elif is_sampled:
+            given, multiple = Accelerated(BATCH_EM, Squarem()), AFTER_SAMPLE
+        else:
+            given = METHODS["sem-vr" if _is_sem_vr_worth_it(parameters["n_components"], facts) else "em"]()
+    scheme = given.scheme if isinstance(given, Accelerated) and isinstance(given.method, EM) else None
+    is_em = scheme is not None or isinstance(given, EM)
+    method, first = (None, None) if is_em else _stochastic(given, facts)
+    return MixtureSpec(
+        name="em" if is_em else given.name,
+        method=method,
+        first=first,
+        acceleration=scheme,
+        kernels=facts.device or (kernels_for(facts.rows, facts.size) if is_em else "auto"),
+        max_passes=min(int(parameters["max_iter"]), MOST_PASSES),
+        tol=check_real("tol", parameters["tol"], minimum=0.0),
+        multiple=multiple,
+        looks_ahead=facts.is_free,
+    )
+
+
+def _is_sem_vr_worth_it(n_components: int, facts: Facts) -> bool:
+    """Return whether "auto" is sem-vr.
+
+    It is em after a race, which ends close to an optimum; on a device; for units, as a batch of few of them
+    would leave workers without work; and for one component, which needs no iterations.
+    """
+    if facts.start == "race" or facts.device is not None or facts.samples < facts.rows or n_components == 1:
+        return False
+    is_small = kernels_for(facts.rows, facts.size) == "numpy"
+    return not is_small and facts.samples / (NOISE * facts.size) >= WORTH
+
+
+def _stochastic(given: Method, facts: Facts) -> tuple[Method, Method | None]:
+    """Return a method with all of its fields, and the method of the first pass.
+
+    Fields that a method object leaves out are chosen for the data, as for its name.
+    """
+    n, per_sample = facts.samples, facts.rows / facts.samples
+    needed = NOISE * facts.size / per_sample
     b = min(n, max(LEAST_BATCH, min(LARGEST_BATCH, n // LEAST_ITERATIONS)))
     if per_sample > 1.0:
         b = max(1, n // UNIT_ITERATIONS)
@@ -127,7 +224,7 @@ def make_plan(method: str | Method, *, n: int, n_components: int, size: int, per
     )
     is_open = not given.left_out.isdisjoint(("step_size", "batch_size"))
     first = OnlineEM(step_size=FIRST_STEP, batch_size=min(b, FIRST_BATCH))
-    return Plan(given.name, chosen, first if is_open and n >= needed and not is_sem else None)
+    return chosen, first if is_open and n >= needed and not is_sem else None
 
 
 def iterations_in(method: Method, n: int, passes: float, s_is_given: bool) -> int:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import swiftem
 from swiftem.cli.app import app
 from swiftem.fit.model_file import save_arrays
+from swiftem.models import NormalInverseWishart
 
 NEITHER = np.nan, np.inf, -np.inf, 1e308
 
@@ -154,10 +155,11 @@ TOPICS = {
     "a negative probability": array("components_", lambda found: found - 0.1),
     "rows that do not sum to one": array("components_", lambda found: 2 * found),
     "more topics to ask for": parameter("n_components", 5),
-    "a shorter alpha": array("alpha", lambda found: np.full(2, 0.1)),
-    "a longer alpha": array("alpha", lambda found: np.full(4, 0.1)),
-    "a negative alpha": array("alpha", lambda found: np.array(-0.1)),
-    "an infinite beta": array("beta", lambda found: np.array(np.inf)),
+    "a shorter alpha": array("alpha_", lambda found: np.full(2, 0.1)),
+    "a longer alpha": array("alpha_", lambda found: np.full(4, 0.1)),
+    "a negative alpha": array("alpha_", lambda found: -found),
+    "an alpha for other topics": parameter("alpha", {"list": [0.1, 0.1]}),
+    "an infinite beta": parameter("beta", float("inf")),
     "fewer counts": array("word_counts", fewer),
     "more counts": array("word_counts", more),
     "fewer rows of counts": array("word_counts", lambda found: found[:1]),
@@ -178,8 +180,8 @@ TOPICS = {
     **{f"a count of {value}": array("word_counts", one(value)) for value in NEITHER},
 }
 STRENGTHS = {
-    "a shorter beta": array("beta", lambda found: np.full(11, 0.1)),
-    "another beta": array("beta", lambda found: np.full((12, 3), 0.1)),
+    "a shorter beta": array("parameter_beta", lambda found: np.full(11, 0.1)),
+    "another beta": array("parameter_beta", lambda found: np.full((12, 3), 0.1)),
 }
 CASES = {
     f"{base}: {name}": (base, case)
@@ -219,6 +221,31 @@ def test_other_layouts_of_the_same_numbers(models, tmp_path, base):
     X = made.ROWS if base.startswith("Gauss") else made.COUNTS
     assert found.score(X) == expected.score(X)
     assert found.partial_fit(X).score(X) == expected.partial_fit(X).score(X)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_everything_comes_back(tmp_path, kind):
+    prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=1.0)
+    mixture = swiftem.GaussianMixture(2, covariance_type=kind, prior=prior, random_state=3).fit(made.ROWS)
+    mixture.save(tmp_path / "model")
+    found = swiftem.load(tmp_path / "model")
+    assert type(found) is swiftem.GaussianMixture
+    np.testing.assert_array_equal(found.predict_proba(made.ROWS), mixture.predict_proba(made.ROWS))
+    assert found.get_params() == mixture.get_params()
+    for name in ("n_iter_", "converged_", "lower_bound_", "history_"):
+        assert getattr(found, name) == getattr(mixture, name)
+
+
+def test_damaged_files_are_refused(models, tmp_path):
+    whole = models["GaussianMixture-full"]
+    in_last_array = whole[:-33] + bytes([whole[-33] ^ 0xFF]) + whole[-32:]
+    for content in (whole[: len(whole) // 2], b"", b"no model at all", in_last_array):
+        with pytest.raises(ValueError, match="bad"):
+            load(content, "GaussianMixture", tmp_path / "bad")
+    with pytest.raises(ValueError, match="PLSA"):
+        load(models["PLSA-fit"], "GaussianMixture", tmp_path / "topics")
+    with pytest.raises(FileNotFoundError):
+        swiftem.GaussianMixture.load(tmp_path / "none")
 
 
 def claims(content):

@@ -48,9 +48,8 @@ def test_em_is_the_fit_of_the_rows_in_memory(kind, stored, tmp_path):
     assert found.stationarity_ == pytest.approx(expected.stationarity_, rel=1e-3, abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "stored"), list(zip(KINDS, FILES, strict=True)))
 @pytest.mark.parametrize("method", METHODS[1:])
-@pytest.mark.parametrize("stored", FILES)
 def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_path):
     source = make(stored, tmp_path, ROWS, window=400)
     made = mixture(covariance_type=kind, method=method)
@@ -63,33 +62,6 @@ def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_pa
     assert made.method_ == method
     tolerance = 1e-2 if method == "sem" else 5e-3  # whose noise stays
     assert made.lower_bound_ == pytest.approx(expected.lower_bound_, abs=tolerance)
-
-
-@pytest.mark.parametrize("ending", ["npy", "parquet", "csv"])
-def test_paths_names_and_queries(ending, tmp_path):
-    file = write(tmp_path, f"rows.{ending}", ROWS)
-    made = mixture(method="em").fit(file)
-    assert made.n_features_in_ == 3
-    assert list(getattr(made, "feature_names_in_", [])) == ([] if ending == "npy" else ["c0", "c1", "c2"])
-    plain = mixture(method="em").fit(ROWS)
-    for name in ("score", "bic", "aic", "icl"):
-        assert getattr(made, name)(file) == pytest.approx(getattr(plain, name)(ROWS), rel=1e-9)
-    assert np.array_equal(made.predict(file), plain.predict(ROWS))
-    assert np.allclose(made.predict_proba(file), plain.predict_proba(ROWS), atol=1e-9)
-    assert np.allclose(made.score_samples(file), plain.score_samples(ROWS), atol=1e-9)
-    assert np.array_equal(mixture(method="em").fit_predict(file), made.predict(file))
-
-
-def test_weights_of_a_file_count_in_criteria(tmp_path):
-    source = make("parquet", tmp_path, ROWS, WEIGHT)
-    made = mixture(method="em").fit(source)
-    for name in ("score", "bic", "aic", "icl"):
-        expected = getattr(made.__class__, name)
-        names = made.__dict__.pop("feature_names_in_", None)
-        assert getattr(made, name)(source) == pytest.approx(
-            expected(made, ROWS, sample_weight=WEIGHT), rel=1e-9
-        )
-        made.feature_names_in_ = names
 
 
 def test_other_columns_are_refused(tmp_path):
@@ -139,13 +111,6 @@ def test_starts_from_labels_of_all_rows_and_from_functions(tmp_path):
         mixture(method="em", init_params=labels[:5]).fit(file)
 
 
-def test_a_memory_map_with_a_limit_stays_in_its_file(tmp_path):
-    mapped = np.load(write(tmp_path, "rows.npy", ROWS), mmap_mode="r")
-    found = fit_within(mixture, mapped, sample_weight=WEIGHT, method="em", memory_limit="300MB")
-    expected = mixture(method="em").fit(ROWS, sample_weight=WEIGHT)
-    assert np.allclose(found.means_, expected.means_, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_an_array_with_a_limit_is_as_a_file(method, tmp_path):
     file = write(tmp_path, "rows.npy", ROWS[WEIGHT > 0])
@@ -172,34 +137,12 @@ def test_sources_of_other_kinds():
         mixture().fit(CountSource(sp.csr_array([[1, 2], [3, 4]])))
 
 
-def test_several_starts_and_a_saved_model(tmp_path):
-    file = write(tmp_path, "rows.parquet", ROWS)
-    made = fit_within(mixture, file, n_init=2, method="sem-vr", memory_limit="1GB", scratch=str(tmp_path))
-    assert made.lower_bound_ == pytest.approx(mixture(n_init=2).fit(ROWS).lower_bound_, abs=5e-3)
-    made.save(tmp_path / "m.model")
-    again = GaussianMixture.load(tmp_path / "m.model")
-    assert again.score(file) == made.score(file)
-
-
-def test_partial_fit_takes_a_generator_and_files(tmp_path):
-    made = mixture().partial_fit(ROWS[start : start + 500] for start in range(0, N, 500))
-    calls = mixture()
-    for start in range(0, N, 500):
-        calls.partial_fit(ROWS[start : start + 500])
-    assert np.array_equal(made.means_, calls.means_)
-    pairs = ((ROWS[start : start + 500], WEIGHT[start : start + 500]) for start in range(0, N, 500))
-    assert np.isfinite(mixture().partial_fit(pairs).lower_bound_)
+def test_partial_fit_takes_files_and_blocks_of_rows(tmp_path):
     assert mixture().partial_fit(write(tmp_path, "rows.csv", ROWS)).score(ROWS) > -9.0
     with pytest.raises(ValueError, match="at least one row, got blocks with none"):
         mixture().partial_fit(iter([]))
     with pytest.raises(ValueError, match="with each block, as a pair"):
         mixture().partial_fit(iter([ROWS]), sample_weight=WEIGHT)
-
-
-@pytest.mark.parametrize("limit", ["much", 0, 1.5])
-def test_a_wrong_limit_is_refused(limit):
-    with pytest.raises((TypeError, ValueError), match="memory_limit"):
-        fit_within(mixture, ROWS, memory_limit=limit)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,19 +1,17 @@
 """Codes of ``family="categorical"``: those of the data are the levels, wherever the rows come from."""
 
-import dask.array as da
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from combinations.inputs import DASK, KINDS
 
 import swiftem
 from swiftem import Mixture
-from swiftem.data import ArraySource, open_units
+from swiftem.data import open_units
 from swiftem.mixture.families.categorical import Categorical
 
 CODES = (1, 2, 3, 4, 5, 9)
+NOT_THESE = ("sparse", "generator", "bool")
 
 
 def survey(n=600, seed=0):
@@ -24,60 +22,25 @@ def survey(n=600, seed=0):
     return np.where(rng.random((n, 1)) < 0.5, one, other)
 
 
-X = survey()
+ROWS = survey()
+X = ROWS[np.argsort((ROWS == 9).any(axis=1), kind="stable")]  # the last code is in the last row group only
 
 
-def fitted(rows, family="categorical", **options):
-    given = {name: options.pop(name) for name in ("sample_weight",) if name in options}
-    return Mixture(2, family=family, random_state=0, **options).fit(rows, **given)
+def fitted(rows, family="categorical", sample_weight=None, **options):
+    return Mixture(2, family=family, random_state=0, **options).fit(rows, sample_weight=sample_weight)
 
 
-def written(folder, kind):
-    """Return the survey as another kind of input."""
-    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    if kind == "csv":
-        frame.to_csv(folder / "a.csv", index=False)
-        return folder / "a.csv"
-    if kind == "npy":
-        np.save(folder / "a.npy", X)
-        return folder / "a.npy"
-    if kind in ("parquet", "units"):
-        # The last code is in the last row group only.
-        order = frame.loc[np.argsort((X == 9).any(axis=1), kind="stable")]
-        table = pa.Table.from_pandas(order, preserve_index=False)
-        parquet.write_table(table, folder / "a.parquet", row_group_size=100)
-        return folder / "a.parquet" if kind == "parquet" else open_units(folder / "a.parquet")
-    return {
-        "array": lambda: X,
-        "float32": lambda: X.astype(np.float32),
-        "list": X.tolist,
-        "source": lambda: ArraySource(X),
-        "blocks": lambda: lambda: iter([X[:100], X[100:]]),
-        "pandas": lambda: frame,
-        "nullable": lambda: frame.astype("Int64"),
-        "polars": lambda: pl.DataFrame(frame),
-        "pyarrow": lambda: pa.Table.from_pandas(frame),
-        "dask": lambda: da.from_array(X[np.argsort((X == 9).any(axis=1))], chunks=(100, 4)),
-    }[kind]()
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "array", "float32", "list", "source", "blocks", "pandas", "nullable", "polars", "pyarrow", "dask",
-        "csv", "npy", "parquet", "units",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", [*(kind for kind in KINDS if kind not in NOT_THESE), "units"])
 def test_the_codes_of_the_data_are_the_levels(kind, tmp_path):
-    rows = written(tmp_path, kind)
-    mixture = fitted(rows)
-    names = list("abcd") if hasattr(mixture, "feature_names_in_") else range(4)
-    assert mixture.categories_ == dict.fromkeys(names, CODES)
+    made = KINDS["Parquet" if kind == "units" else kind]
+    rows = made.make(X.astype(float), None, tmp_path).X
+    mixture = fitted(open_units(rows) if kind == "units" else rows)
+    assert mixture.categories_ == dict.fromkeys(getattr(mixture, "feature_names_in_", range(4)), CODES)
     assert mixture.params_["probabilities"].shape == (2, 4, 6)
     numbered = fitted(np.searchsorted(CODES, X))
     assert numbered._n_parameters() == mixture._n_parameters() == 1 + 2 * 4 * 5
-    if kind not in ("dask", "units", "parquet"):  # these have another order
-        rel = 1e-5 if kind == "float32" else 1e-9
+    if kind not in (*DASK, "units"):
+        rel = max(made.precision, 1e-8)
         assert mixture.bic(rows) == pytest.approx(numbered.bic(np.searchsorted(CODES, X)), rel=rel)
 
 

@@ -213,18 +213,6 @@ def test_a_memory_map_with_a_limit_is_read_block_by_block(tmp_path):
     assert np.isfinite(mixture.fit(mapped).partial_fit(mapped).means_).all()
 
 
-def test_a_memory_map_with_a_memory_limit(tmp_path):
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    np.save(tmp_path / "x.npy", X)
-    stored = np.load(tmp_path / "x.npy", mmap_mode="r")
-    with swiftem.config_context(memory_limit="500MB"):
-        plain, mapped = (
-            swiftem.GaussianMixture(2, random_state=0).partial_fit(rows).partial_fit(rows)
-            for rows in (X, stored)
-        )
-    np.testing.assert_array_equal(mapped.means_, plain.means_)
-
-
 @pytest.mark.parametrize(
     "start", [{}, {"weights_init": [0.3, 0.7]}, {"params_init": {"rates": [[1.0], [9.0]]}}]
 )

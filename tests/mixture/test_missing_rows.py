@@ -5,9 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
-from surroundings import fit_within
 
 import swiftem
 from swiftem import families, methods
@@ -75,22 +73,6 @@ def test_parameters_without_holes_are_those_of_a_plain_fit(kind):
     np.testing.assert_array_equal(found.covariances_, plain.covariances_)
 
 
-def test_scores_are_densities_of_the_observed_cells():
-    found = gaussians().fit(NORMAL)
-    for row, value in zip(NORMAL[:40], found.score_samples(NORMAL[:40]), strict=True):
-        o = ~np.isnan(row)
-        parts = [
-            w * stats.multivariate_normal(mean[o], cov[np.ix_(o, o)]).pdf(row[o]) if o.any() else w
-            for w, mean, cov in zip(found.weights_, found.means_, found.covariances_, strict=True)
-        ]
-        assert value == pytest.approx(np.log(np.sum(parts)), abs=1e-9)
-    counted = mixture().fit(HOLES)
-    for row, value in zip(HOLES[:40], counted.score_samples(HOLES[:40]), strict=True):
-        o = ~np.isnan(row)
-        log_parts = stats.poisson(counted.params_["rates"][:, o]).logpmf(row[o]).sum(axis=1)
-        assert value == pytest.approx(np.log(counted.weights_ @ np.exp(log_parts)), abs=1e-9)
-
-
 def test_conditional_means_are_regressions():
     found = swiftem.GaussianMixture.from_parameters(
         [1.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]], missing="ignore"
@@ -113,13 +95,7 @@ def test_imputed_means_are_those_of_draws(kind):
     filled = found.impute(rows)
     np.testing.assert_array_equal(filled[~np.isnan(rows)], rows[~np.isnan(rows)])
     np.testing.assert_allclose(filled, draws, atol=0.5)
-
-
-def test_imputed_cells_are_better_than_column_means():
-    where = np.isnan(NORMAL)
-    error = np.abs(gaussians().fit(NORMAL).impute(NORMAL) - NUMBERS)[where].mean()
-    assert error < 0.5 * np.abs(np.nanmean(NORMAL, axis=0) - NUMBERS)[where].mean()
-    assert gaussians().fit(NORMAL).impute(NORMAL.astype(np.float32)).dtype == np.float32
+    assert found.impute(rows.astype(np.float32)).dtype == np.float32
 
 
 def table():
@@ -159,65 +135,6 @@ def test_a_table_with_every_kind_of_hole():
     found.plot(frame)
 
 
-@pytest.mark.parametrize("form", ["nan", "None", "masked", "list"])
-def test_forms_of_missing_cells(form):
-    given = {
-        "nan": HOLES,
-        "None": np.where(np.isnan(HOLES), None, HOLES),
-        "masked": np.ma.masked_array(np.where(np.isnan(HOLES), -99, HOLES).astype(int), np.isnan(HOLES)),
-        "list": [[None if value != value else value for value in row] for row in HOLES.tolist()],
-    }[form]
-    expected = mixture().fit(HOLES)
-    found = mixture().fit(given)
-    np.testing.assert_array_equal(found.params_["rates"], expected.params_["rates"])
-    np.testing.assert_array_equal(found.predict(given), expected.predict(HOLES))
-
-
-@pytest.mark.parametrize("ending", ["npy", "csv", "parquet", "blocks", "memory_limit"])
-@pytest.mark.parametrize("kind", ["poisson", "full", "diag"])
-def test_stored_rows(kind, ending, tmp_path):
-    make, H = (mixture, HOLES) if kind == "poisson" else (gaussians, NORMAL)
-    options = {} if kind == "poisson" else {"covariance_type": kind}
-    expected = make(**options).fit(H)
-    frame, file = pd.DataFrame(H, columns=["a", "b", "c"]), tmp_path / f"rows.{ending}"
-    given = file
-    if ending == "npy":
-        np.save(file, H)
-    elif ending == "csv":
-        frame.to_csv(file, index=False, na_rep="NA")
-    elif ending == "parquet":
-        frame.to_parquet(file)
-    elif ending == "blocks":
-        given = _Blocks(H)
-    else:
-        given, options = H, options | {"memory_limit": "2GB"}
-    found = fit_within(make, given, **options)
-    assert found.log_likelihood_ == pytest.approx(expected.log_likelihood_, abs=1e-6)
-    np.testing.assert_array_equal(found.predict(given), expected.predict(H))
-    np.testing.assert_allclose(found.score_samples(given), expected.score_samples(H), atol=1e-2)
-    assert found.score(given) == pytest.approx(expected.score(H), abs=1e-6)
-    np.testing.assert_allclose(found.impute(given), expected.impute(H), atol=2e-2)
-
-
-class _Blocks:
-    def __init__(self, rows):
-        self._rows = rows
-
-    def __iter__(self):
-        return iter(np.array_split(self._rows, 5))
-
-
-def test_missing_cells_of_a_file(tmp_path):
-    file = tmp_path / "rows.csv"
-    file.write_text("a,b,w\n1.5,,1\nNA,2,2\n3,nan,1\n4,null,0\n")
-    found = open_source(file, weight="w", allow_missing=True)
-    rows = next(found.blocks(9)).y
-    np.testing.assert_array_equal(rows, [[1.5, np.nan], [np.nan, 2.0], [3.0, np.nan]])
-    file.write_text("a,b,w\n1.5,,1\n1,2,\n")
-    with pytest.raises(ValueError, match="must have weights that are finite"):
-        open_source(file, weight="w", allow_missing=True)
-
-
 def test_weights_are_repeated_rows():
     counts = np.random.default_rng(3).integers(0, 3, N)
     for make, H in ((mixture, HOLES), (gaussians, NORMAL)):
@@ -253,21 +170,9 @@ def test_partial_fit_on_complete_rows_and_rows_with_holes(kind, tmp_path):
     assert fitted.score(H) > best.score(H) - 0.05
 
 
-def test_checkpoints_and_selection(tmp_path):
-    expected = gaussians(method="sem-vr").fit(NORMAL)
-    found = fit_within(gaussians, NORMAL, method="sem-vr", checkpoint=tmp_path / "run")
-    np.testing.assert_array_equal(found.means_, expected.means_)
-    again = fit_within(gaussians, NORMAL, method="sem-vr", checkpoint=tmp_path / "run", resume=True)
-    np.testing.assert_array_equal(again.means_, expected.means_)
-    chosen = swiftem.select(HOLES, range(1, 4), family="poisson", missing="ignore", random_state=0)
-    assert chosen.best.n_components == 2
-    chosen = swiftem.select(NORMAL, range(1, 4), missing="ignore", random_state=0)
-    assert chosen.best.n_components == 2
-
-
 def test_a_row_with_nothing_observed_has_the_weights():
     for found, H in ((mixture().fit(HOLES), HOLES), (gaussians().fit(NORMAL), NORMAL)):
-        nothing = np.full((1, H.shape[1]), np.nan)
+        nothing = [[None] * H.shape[1]]
         np.testing.assert_allclose(found.predict_proba(nothing)[0], found.weights_, rtol=1e-12)
         assert found.score_samples(nothing)[0] == pytest.approx(0.0, abs=1e-14)
         assert found.predict(nothing)[0] == found.weights_.argmax()
@@ -341,42 +246,6 @@ def test_the_tag_says_what_is_taken():
     assert not allowed(swiftem.GaussianMixture())
 
 
-def test_a_family_of_ones_own():
-    from dataclasses import dataclass
-
-    @dataclass(frozen=True)
-    class Geometric(families.Family):
-        name = "geometric-with-holes"
-        bounds = (0.0, np.inf)
-
-        def shapes(self, n_components, d):
-            return {"probabilities": (n_components, d)}
-
-        def check_rows(self, y):
-            if (y < 0).any():
-                raise ValueError("must be counts")
-
-        def natural(self, params):
-            return np.log1p(-params["probabilities"]), self.constants(params).sum(axis=1)
-
-        def constants(self, params):
-            return np.log(params["probabilities"])
-
-        def m_step(self, counts, means):
-            return {"probabilities": 1.0 / (1.0 + means)}
-
-        def draw(self, params, labels, rng):
-            return rng.geometric(params["probabilities"][labels]) - 1.0
-
-    rng = np.random.default_rng(0)
-    X = rng.geometric(np.where(Z[:, None], 0.05, 0.6), size=(N, 3)) - 1.0
-    found = mixture(family=Geometric()).fit(holes(X))
-    assert np.sort(found.params_["probabilities"][:, 0]) == pytest.approx([0.05, 0.6], abs=0.05)
-    with pytest.raises(ValueError, match=r"must define expected\(params\)"):
-        found.impute(holes(X))
-    assert not np.isnan(found.impute(holes(X), random_state=0)).any()
-
-
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_a_prior_on_weights_beside_missing_cells(kind):
     """Also on complete rows, which are fitted as without the choice."""
@@ -397,3 +266,17 @@ def test_rows_after_a_start_that_was_partly_given(rows):
     )
     mixture.fit(NORMAL).partial_fit(rows)
     assert abs(mixture.weights_.min() - 0.4) < 0.05
+
+
+class WithoutMeans(families.Poisson):
+    """A family that does not say what the mean of a column is."""
+
+    name = "without-means"
+    expected = families.Family.expected
+
+
+def test_a_family_of_ones_own():
+    found = mixture(family=WithoutMeans()).fit(HOLES)
+    with pytest.raises(ValueError, match=r"must define expected\(params\)"):
+        found.impute(HOLES)
+    assert not np.isnan(found.impute(HOLES, random_state=0)).any()
