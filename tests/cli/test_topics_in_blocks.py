@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from combinations.counts import uci as write_uci
 from pyarrow import parquet
 
 import swiftem
@@ -23,13 +24,7 @@ def counts(n_documents=900, n_words=60):
 @pytest.fixture
 def uci(tmp_path):
     """Return a file of counts with its vocabulary."""
-    X = counts()
-    coo = X.tocoo()
-    lines = [f"{d + 1} {v + 1} {n}" for d, v, n in zip(*coo.coords, coo.data, strict=True)]
-    file = tmp_path / "docword.toy.txt"
-    file.write_text("\n".join([*map(str, (*X.shape, X.nnz)), *lines]) + "\n")
-    (tmp_path / "vocab.toy.txt").write_text("\n".join(f"word{v}" for v in range(X.shape[1])) + "\n")
-    return file
+    return write_uci(counts().toarray(), None, tmp_path).X
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem import PLSA
+from swiftem.fit.watch import StartWatch
 
 FILES = {"model.swiftem", "topic_words.parquet", "document_topics.parquet", "topics.html"}
 
@@ -23,23 +24,14 @@ def files(out):
 
 def press_ctrl_c(monkeypatch, after):
     """Press Ctrl-C after so many passes."""
-    from swiftem.fit.watch import Watcher
+    real = StartWatch.__call__
 
-    real = Watcher.watch
+    def look(self, moment, theta):
+        if moment.passes >= after:
+            signal.raise_signal(signal.SIGINT)
+        return real(self, moment, theta)
 
-    class Presses:
-        def __init__(self, look):
-            self.look, self.check, self.end = look, look.check, look.end
-
-        def __call__(self, moment, theta):
-            if moment.passes >= after:
-                signal.raise_signal(signal.SIGINT)
-            return self.look(moment, theta)
-
-    def watch(self, number):
-        return Presses(real(self, number))
-
-    monkeypatch.setattr(Watcher, "watch", watch)
+    monkeypatch.setattr(StartWatch, "__call__", look)
 
 
 def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ NOISY = {
         "check_sample_weight_equivalence_on_sparse_data",
     )
 }
-EXPECTED = {"sem": NOISY, "iem": NOISY, "sem-vr": NOISY, "fiem": NOISY}
+EXPECTED = {"auto": {}, "em": {}, "sem-vr": NOISY, "fiem": NOISY}
 
 
 def corpus(n_documents=600, n_words=60, n_topics=4, length=40, seed=0):
@@ -64,11 +64,11 @@ def fitted(data):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EXPECTED)
 def test_check_estimator(method):
     check_estimator(
         swiftem.PLSA(3, method=method, random_state=0, max_iter=30),
-        expected_failed_checks=EXPECTED.get(method, {}),
+        expected_failed_checks=EXPECTED[method],
         on_skip=None,
     )
 

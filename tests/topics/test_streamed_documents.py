@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from anonymous_memory import peak, resident
+from combinations.counts import uci as write_uci
 from sklearn.exceptions import ConvergenceWarning
 from topic_fits import fit_topics
 
@@ -33,13 +34,7 @@ fit = partial(fit_topics, n_components=3)
 
 
 def uci(folder, X):
-    file = folder / "docword.toy.txt"
-    coo = X.tocoo()
-    order = np.lexsort((coo.coords[1], coo.coords[0]))
-    lines = [f"{coo.coords[0][i] + 1} {coo.coords[1][i] + 1} {int(coo.data[i])}" for i in order]
-    file.write_text("\n".join([*map(str, (*X.shape, X.nnz)), *lines]) + "\n")
-    (folder / "vocab.toy.txt").write_text("\n".join(f"w{v}" for v in range(X.shape[1])) + "\n")
-    return file
+    return write_uci(X.toarray(), None, folder).X
 
 
 @pytest.fixture

@@ -174,19 +174,6 @@ def test_matrices_of_other_kinds(tmp_path):
     assert read_count_matrix(write(tmp_path, pattern, "b.mtx")).counts.toarray().tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
-@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, np.bool_])
-def test_npz(tmp_path, kind, dtype):
-    counts = np.array(COUNTS, dtype=dtype)
-    sp.save_npz(tmp_path / "toy.npz", kind(counts))
-    corpus = read_count_matrix(tmp_path / "toy.npz")
-    np.testing.assert_array_equal(corpus.counts.toarray(), counts.astype(float))
-    assert isinstance(corpus.counts, sp.csr_array)
-    assert corpus.format == "npz"
-    sp.save_npz(tmp_path / "toy.npz", kind([[0.5, 1.5]]))
-    assert read_count_matrix(tmp_path / "toy.npz").counts.toarray().tolist() == [[0.5, 1.5]]
-
-
 # What is wrong, with its line.
 
 

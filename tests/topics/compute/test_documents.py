@@ -54,13 +54,20 @@ def follow(documents, method, model=MODEL, **options):
     return path, result
 
 
-@pytest.mark.parametrize("kind", ["plain", "weighted", "streamed"])
+@pytest.mark.parametrize(
+    ("kind", "beta"),
+    [
+        *((kind, BETA) for kind in ("plain", "weighted", "streamed")),
+        ("weighted", np.zeros((1, 1))),
+        ("weighted", np.random.default_rng(3).random((3, 40))),
+    ],
+)
 @pytest.mark.parametrize("name", METHODS)
-def test_the_lane_goes_where_the_reference_goes(name, kind, monkeypatch):
+def test_the_lane_goes_where_the_reference_goes(name, kind, beta, monkeypatch):
     monkeypatch.setattr(streamed, "BLOCK", 50)
     one, two = corpus(kind), corpus(kind)
     (path, fast), (expected, plain) = (
-        follow(documents, METHODS[name], kernels=kernels)
+        follow(documents, METHODS[name], DocumentModel(ALPHA, beta), kernels=kernels)
         for documents, kernels in ((one, "auto"), (two, "reference"))
     )
     assert len(path) == len(expected) == 61
@@ -70,18 +77,6 @@ def test_the_lane_goes_where_the_reference_goes(name, kind, monkeypatch):
     np.testing.assert_allclose(one.doc_topic, two.doc_topic, rtol=1e-9, atol=1e-15)
     assert fast.passes == plain.passes
     assert np.abs(one.doc_topic - 1 / 3).max() > 0.1
-
-
-@pytest.mark.parametrize(
-    "beta", [np.zeros((1, 1)), np.random.default_rng(3).random((3, 40))], ids=["none", "each its own"]
-)
-@pytest.mark.parametrize("name", METHODS)
-def test_other_priors(name, beta):
-    found = [
-        follow(corpus(), METHODS[name], DocumentModel(ALPHA, beta), kernels=kernels)[1].theta
-        for kernels in ("auto", "reference")
-    ]
-    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("kernels", ["auto", "reference"])
