@@ -104,14 +104,15 @@ class RaceSettings:
         Maximum number of E-step evaluations, in total and per row.
     tol : float
         Gain per pass below which em has converged.
-    moves : int
-        Maximum number of accepted moves.
+    end : float
+        Gain per pass at which the fit to the sample ends, in units of ``tol`` of the fit.
     least_gain : float
         Least gain of a split, and of a move, per held-out row.
     collapse : float
         What a component that collapsed onto a few rows costs in the comparison.
     margin : float
-        Gain per row for which the first of few candidates is given up.
+        Gain per row for which the first of few candidates is given up, and difference of candidates below
+        which they have most likely found the same optimum.
     """
 
     candidates: int = 8
@@ -135,10 +136,20 @@ class RaceSettings:
     work: int = 5_000_000
     work_per_row: int = 250
     tol: float = 1e-4
-    moves: int = 20
+    end: float = 0.003
     least_gain: float = 1e-4
     collapse: float = 1.0
     margin: float = 1e-3
+
+    @property
+    def after_move(self) -> int:
+        """Passes of em after a move; the better half has twice as many more."""
+        return self.passes // 3
+
+    @property
+    def tries(self) -> int:
+        """Number of single moves tried at a time, whatever the number of threads."""
+        return self.candidates // 2
 
 
 class StartInterrupted(KeyboardInterrupt):
