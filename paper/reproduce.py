@@ -182,10 +182,10 @@ def _run_all(request: Request, corpora: Any, console: Console) -> list[Experimen
     done: list[Experiment] = []
     with progress_bar(console) as bar:
         for name in request.names:
-            task = bar.add_task(name, total=1.0)
+            task = bar.add_task(name, total=100)
 
             def show(doing: str, share: float, name: str = name, task: Any = task) -> None:
-                bar.update(task, completed=share, description=f"{name}: {doing}")
+                bar.update(task, completed=100 * share, description=f"{name}: {doing}")
 
             try:
                 done.append(jobs[name](seed=request.seed, progress=show))

@@ -76,7 +76,8 @@ def test_topics():
 def test_command_line(tmp_path):
     file, model = tmp_path / "rows.csv", tmp_path / "model"
     pd.DataFrame(ROWS, columns=["x", "y"]).to_csv(file, index=False)
-    for words in (["fit", str(file), "-m", "2", "--out", str(model)], ["predict", str(model), str(file)]):
+    fit = ["fit", str(file), "--components", "2", "--out", str(model)]
+    for words in (fit, ["predict", str(model), str(file)]):
         assert CliRunner().invoke(app, words).exit_code == 0
 
 

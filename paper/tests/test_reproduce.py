@@ -188,7 +188,7 @@ def test_progress_shows_what_is_done_and_the_time_left(tmp_path, monkeypatch):
     console = Console(file=screen, force_terminal=True, width=100)
     reproduce(Request("gmm-precision", True, 1, 0, [], tmp_path), console)
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
-    assert re.search(r"gmm-precision: fiem\W+[1-5]0% 0:00:0\d left 0:00:0\d", shown)
+    assert re.search(r"gmm-precision: fiem\W+[1-5]0 of 100, 0:00:0\d elapsed, 0:00:0\d remaining", shown)
 
 
 def test_a_command_in_the_report_can_be_given_again():

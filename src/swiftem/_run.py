@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,12 +23,15 @@ from swiftem.core.loop import DeferredInterrupt, Records, RunLoop
 from swiftem.core.messages import warn
 from swiftem.core.method import Method
 from swiftem.core.model import BoundModel, Model
-from swiftem.core.problem import Budget, Problem, allows_missing, check_access, check_model, read_memory_limit
+from swiftem.core.problem import Budget, Problem, check_access, check_model, read_memory_limit
 from swiftem.core.schedules import RandomTermination, resolve
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.as_source import as_source, is_planned, kernels_of, read_problem
 from swiftem.data.units.source import UnitSource
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 log = logging.getLogger("swiftem")
 
@@ -51,7 +54,7 @@ def run(
     kernels: Literal["auto", "reference"] = "auto",
     device: str = "auto",
     device_memory_limit: int | str | None = None,
-    client: Any = None,
+    client: Client | None = None,
     memory_limit: int | str | None = None,
     scratch: str | PathLike[str] | None = None,
     checkpoint: str | Path | RunCheckpoint | None = None,
@@ -157,7 +160,7 @@ def run(
     else:
         limit = read_memory_limit(device_memory_limit, "device_memory_limit")
         placement = read_placement(data, kernels, device, limit)
-        is_on_device, allow_missing = placement.device != "cpu", allows_missing(model)
+        is_on_device, allow_missing = placement.device != "cpu", model.missing == "ignore"
         source = as_source(
             data, sample_weight, on_device=is_on_device, allow_missing=allow_missing, client=client
         )
@@ -357,7 +360,7 @@ def posterior(
         problem = read_problem(model, data)
     else:
         placement = read_placement(data, kernels, device)
-        source = as_source(data, on_device=placement.device != "cpu", allow_missing=allows_missing(model))
+        source = as_source(data, on_device=placement.device != "cpu", allow_missing=model.missing == "ignore")
         problem = Problem(model, source, bound=model.bind_near(source, theta), placement=placement)
     return problem.compute.evaluate(
         problem.bound.check_theta(theta, "theta"), responsibilities=responsibilities, labels=labels

@@ -10,22 +10,33 @@ from swiftem.cli.app import app
 
 
 @pytest.fixture
-def invoke():
-    """Return a function that gives exit code and output, as one line: breaks depend on the width."""
+def call():
+    """Return a function that checks the exit code and gives standard output and standard error."""
 
-    def call(*arguments):
+    def run(*arguments, code=0):
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
-        return result.exit_code, re.sub(r"[\s│╭╮╰╯─]+", " ", plain)
+        assert result.exit_code == code, result.output
+        return result.stdout, result.stderr
 
-    return call
+    return run
+
+
+@pytest.fixture
+def invoke(call):
+    """Return a function that checks the exit code and gives all that is shown, in one line."""
+
+    def run(*arguments, code=0):
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(call(*arguments, code=code)))
+        return re.sub(r"[\s│╭╮╰╯─]+", " ", plain)
+
+    return run
 
 
 @pytest.fixture
 def run(invoke):
     """Return ``invoke`` for ``swiftem topics``."""
-    return lambda *arguments: invoke("topics", *arguments)
+    return lambda *arguments, code=0: invoke("topics", *arguments, code=code)
 
 
 @pytest.fixture
@@ -37,18 +48,6 @@ def folder(tmp_path):
         about = "apple pear plum apple fig" if number % 3 else "hammer saw chisel saw plane"
         (folder / f"{number:02}.txt").write_text(about)
     return folder
-
-
-@pytest.fixture
-def call():
-    """Return a function that gives exit code, standard output and standard error, as they are."""
-
-    def run(*arguments):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return result.exit_code, result.stdout, result.stderr
-
-    return run
 
 
 @pytest.fixture(scope="session")

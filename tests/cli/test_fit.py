@@ -14,8 +14,8 @@ from swiftem import GaussianMixture
 
 def test_the_model_is_the_estimator_s(flowers, clusters, tmp_path, call):
     out = tmp_path / "new" / "folder" / "flowers.model"
-    code, stdout, stderr = call("fit", flowers, "--components", 3, "--columns", "height,width", "--out", out)
-    assert (code, stderr) == (0, "")
+    stdout, stderr = call("fit", flowers, "--components", 3, "--columns", "height,width", "--out", out)
+    assert stderr == ""
     loaded = GaussianMixture.load(out)
     expected = GaussianMixture(3, random_state=0).fit(clusters[0])
     np.testing.assert_array_equal(loaded.means_, expected.means_)
@@ -33,68 +33,26 @@ def test_the_model_is_the_estimator_s(flowers, clusters, tmp_path, call):
 
 
 def test_the_components_are_shown(flowers, tmp_path, call):
-    _, stdout, _ = call("fit", flowers, "-k", 3, "--columns", "height,width", "-o", tmp_path / "a.model")
+    stdout, _ = call("fit", flowers, "-k", 3, "--columns", "height,width", "-o", tmp_path / "a.model")
     assert repr(GaussianMixture.load(tmp_path / "a.model").summary()) in stdout
 
 
-@pytest.mark.parametrize("covariance", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("method", ["em", "sem-vr"])
-def test_covariances_and_methods(covariance, method, flowers, clusters, tmp_path, call):
-    code, stdout, _ = call(
-        "fit", flowers, "-k", 3, "--columns", "height,width", "--covariance-type", covariance,
-        "--method", method, "--max-iter", 12, "--seed", 3, "--reg-covar", 1e-3, "-o", tmp_path / "a.model",
-    )  # fmt: skip
-    assert code == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected = GaussianMixture(
-            3, covariance_type=covariance, method=method, max_iter=12, random_state=3, reg_covar=1e-3
-        ).fit(clusters[0])
-    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
-    assert f"passes of {method} in" in stdout
-
-
 def test_what_is_left_out_is_noted(flowers, tmp_path, call):
-    code, stdout, stderr = call("fit", flowers, "-k", 1, "--weights", "w", "-o", tmp_path / "a.model")
-    assert code == 0
+    stdout, stderr = call("fit", flowers, "-k", 1, "--weights", "w", "-o", tmp_path / "a.model")
     assert stderr == f"Left out of {flowers}: kind (text).\n"
     assert "120 rows of height, width; 1 component, full covariance." in stdout
 
 
 def test_weights(flowers, clusters, tmp_path, call):
-    code, stdout, _ = call("fit", flowers, "-k", 2, "--weights", "w", "-o", tmp_path / "a.model")
-    assert code == 0
+    stdout, _ = call("fit", flowers, "-k", 2, "--weights", "w", "-o", tmp_path / "a.model")
     X, weight = clusters
     expected = GaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
     np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
     assert f"BIC {expected.bic(X, sample_weight=weight):.2f}." in stdout
 
 
-def test_npy_has_no_names(clusters, tmp_path, call):
-    np.save(tmp_path / "a.npy", clusters[0].astype(np.float32))
-    code, stdout, _ = call("fit", tmp_path / "a.npy", "-k", 3, "-o", tmp_path / "a.model")
-    assert code == 0
-    loaded = GaussianMixture.load(tmp_path / "a.model")
-    assert not hasattr(loaded, "feature_names_in_")
-    assert loaded.means_.dtype == np.float32
-    assert "120 rows of 2 columns" in stdout
-    assert "column 1" in stdout
-
-
-def test_parquet(clusters, tmp_path, call):
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    X = clusters[0]
-    parquet.write_table(pa.table({"height": X[:, 0], "width": X[:, 1]}), tmp_path / "a.parquet")
-    assert call("fit", tmp_path / "a.parquet", "-k", 3, "-o", tmp_path / "a.model")[0] == 0
-    expected = GaussianMixture(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.means_)
-
-
 def test_not_converged(flowers, tmp_path, invoke):
-    code, output = invoke("fit", flowers, "-k", 3, "--max-iter", 1, "-o", tmp_path / "a.model")
-    assert code == 0
+    output = invoke("fit", flowers, "-k", 3, "--max-iter", 1, "-o", tmp_path / "a.model")
     assert "Not converged after 1 pass of em in" in output
     assert "raise --max-iter or --tol; distance" in output
 
@@ -113,9 +71,9 @@ def test_a_link_is_replaced_and_its_target_stays(content, flowers, tmp_path, cal
     model, predicted, imputed = links = [tmp_path / name for name in names]
     for link in links:
         link.symlink_to(target)
-    assert call("fit", flowers, "-k", 2, "--columns", "-w", "-o", model)[0] == 0
-    assert call("predict", model, flowers, "-o", predicted)[0] == 0
-    assert call("impute", model, flowers, "-o", imputed)[0] == 0
+    call("fit", flowers, "-k", 2, "--columns", "-w", "-o", model)
+    call("predict", model, flowers, "-o", predicted)
+    call("impute", model, flowers, "-o", imputed)
     for link in links:
         assert not link.is_symlink()
         assert link.stat().st_mode & 0o777 == plain.stat().st_mode & 0o777
@@ -127,7 +85,7 @@ def test_a_link_is_replaced_and_its_target_stays(content, flowers, tmp_path, cal
 def test_columns_with_commas_in_their_names(tmp_path, call):
     file = tmp_path / "a.csv"
     file.write_text('"x, in cm",y\n1,2\n2,3\n4,4\n')
-    assert call("fit", file, "-k", 1, "--columns", 'y,"x, in cm"', "-o", tmp_path / "a.model")[0] == 0
+    call("fit", file, "-k", 1, "--columns", 'y,"x, in cm"', "-o", tmp_path / "a.model")
     assert list(GaussianMixture.load(tmp_path / "a.model").feature_names_in_) == ["y", "x, in cm"]
 
 
@@ -155,15 +113,8 @@ class TestRefused:
         ],
     )  # fmt: skip
     def test_options(self, options, words, flowers, tmp_path, invoke):
-        code, output = invoke("fit", flowers, *options, "--out", tmp_path / "a.model")
-        assert code == 2
-        assert words in output
+        assert words in invoke("fit", flowers, *options, "--out", tmp_path / "a.model", code=2)
         assert not (tmp_path / "a.model").exists()
-
-    def test_a_command_that_is_not_there(self, invoke):
-        code, output = invoke("fti")
-        assert code == 2
-        assert "'fit'" in output
 
     @pytest.mark.parametrize(
         ("content", "words"),
@@ -178,8 +129,8 @@ class TestRefused:
         file = tmp_path / "a.csv"
         file.write_text(content)
         options = ["--weights", "w"] if "w" in content else []
-        code, stdout, stderr = call("fit", file, "-k", 2, *options, "-o", tmp_path / "a.model")
-        assert (code, stdout) == (1, "")
+        stdout, stderr = call("fit", file, "-k", 2, *options, "-o", tmp_path / "a.model", code=1)
+        assert stdout == ""
         assert stderr.startswith(f"{file} must h")
         assert words in stderr
         assert stderr.count("\n") == 1
@@ -190,8 +141,7 @@ class TestRefused:
             ("a", "but does not exist."),
             (".", "got a folder with none."),
         ):
-            code, _, stderr = call("fit", tmp_path / name, "-k", 2, "-o", tmp_path / "a.model")
-            assert code == 1
+            _, stderr = call("fit", tmp_path / name, "-k", 2, "-o", tmp_path / "a.model", code=1)
             assert stderr.endswith(f"{words}\n")
 
     def test_places_that_cannot_be_written(self, flowers, tmp_path, invoke, monkeypatch):
@@ -202,8 +152,7 @@ class TestRefused:
             (os.devnull, "is not an ordinary file: name another one."),
             (tmp_path / "a.csv", "has the ending of a table: use a.model, for example."),
         ):
-            code, output = invoke("fit", flowers, "-k", 2, "-o", out)
-            assert code == 2
+            output = invoke("fit", flowers, "-k", 2, "-o", out, code=2)
             assert "Invalid value for '--out'" in output
             assert words in output
 
@@ -211,15 +160,13 @@ class TestRefused:
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-        code, output = invoke("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-        assert code == 2
+        output = invoke("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=2)
         assert "cannot be written (permission denied): name another file." in output
 
     def test_the_table_is_not_overwritten(self, tmp_path, invoke):
         # The ending does not say that it is a table.
         (tmp_path / "table").write_text("a\n1\n2\n")
-        code, output = invoke("fit", tmp_path / "table", "-k", 1, "-o", tmp_path / "table")
-        assert code == 2
+        output = invoke("fit", tmp_path / "table", "-k", 1, "-o", tmp_path / "table", code=2)
         assert "is also an input file: choose another --out." in output
 
 
@@ -228,8 +175,7 @@ def test_a_full_disk_is_one_sentence(flowers, tmp_path, call, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(GaussianMixture, "save", no_space)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert code == 1
+    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=1)
     assert f"{tmp_path / 'a.model'} cannot be written (no space left on device).\n" in stderr
 
 
@@ -238,8 +184,7 @@ def test_too_little_memory_is_one_sentence(flowers, tmp_path, call, monkeypatch)
         raise MemoryError("Unable to allocate 8 TiB")
 
     monkeypatch.setattr(GaussianMixture, "fit", no_memory)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert code == 1
+    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=1)
     assert "There is not enough memory (Unable to allocate 8 TiB).\n" in stderr
 
 
@@ -251,15 +196,13 @@ def test_warnings_are_passed_on_once(flowers, tmp_path, call, monkeypatch):
 
     real = GaussianMixture.fit
     monkeypatch.setattr(GaussianMixture, "fit", warn)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert code == 0
+    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
     assert stderr.count("2 of 3 components died.") == 1
 
 
 def test_equal_rows_are_noted(tmp_path, call):
     (tmp_path / "a.csv").write_text("a\n" + "1\n" * 5)
-    code, _, stderr = call("fit", tmp_path / "a.csv", "-k", 2, "-o", tmp_path / "a.model")
-    assert code == 0
+    _, stderr = call("fit", tmp_path / "a.csv", "-k", 2, "-o", tmp_path / "a.model")
     assert "fewer components, a larger reg_covar or a prior would prevent this" in stderr
 
 
@@ -311,6 +254,5 @@ def test_progress_in_a_terminal(flowers, tmp_path):
 
 
 def test_a_device_that_there_is_not(flowers, call):
-    code, _, stderr = call("fit", flowers, "-k", 3, "--columns", "height,width", "--device", "gpu")
-    assert code == 2
+    _, stderr = call("fit", flowers, "-k", 3, "--columns", "height,width", "--device", "gpu", code=2)
     assert "Invalid value for '--device': device must be" in stderr

@@ -18,43 +18,32 @@ def test_within_a_pass_keeps_the_model(flowers, tmp_path, invoke, monkeypatch):
     real = module._estimator
     press = AtPass(4, lambda: signal.raise_signal(signal.SIGINT))
     monkeypatch.setattr(module, "_estimator", lambda *given: real(*given).set_callbacks(press))
-    code, output = invoke("fit", flowers, "-k", 3, "--method", "em", "--tol", 0, "-o", tmp_path / "a.model")
-    assert code == 130
+    output = invoke(
+        "fit", flowers, "-k", 3, "--method", "em", "--tol", 0, "-o", tmp_path / "a.model", code=130
+    )
     assert "Interrupted after 4 passes of em in" in output
     assert "the model so far is in" in output
     assert GaussianMixture.load(tmp_path / "a.model").n_iter_ == 4
     assert "BIC" not in output
 
 
-def test_before_there_is_a_model(flowers, tmp_path, call, monkeypatch):
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("cli.fit.read_rows", "Interrupted; nothing was written.\n"),
+        ("GaussianMixture.fit", "Interrupted before there was a model; nothing was written.\n"),
+        ("cli.fit._show_end", "Interrupted; the model is in {}.\n"),
+    ],
+)
+def test_at_every_stage(place, said, flowers, tmp_path, call, monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(GaussianMixture, "fit", press)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert code == 130
-    assert "Interrupted before there was a model; nothing was written." in stderr
-    assert not (tmp_path / "a.model").exists()
-
-
-def test_while_reading(flowers, tmp_path, call, monkeypatch):
-    def press(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("swiftem.cli.fit.read_rows", press)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert (code, stderr) == (130, "Interrupted; nothing was written.\n")
-
-
-def test_after_the_model_was_written(flowers, tmp_path, call, monkeypatch):
-    def press(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("swiftem.cli.fit._show_end", press)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert code == 130
-    assert f"Interrupted; the model is in {tmp_path / 'a.model'}." in stderr
-    assert GaussianMixture.load(tmp_path / "a.model").n_components == 2
+    monkeypatch.setattr(f"swiftem.{place}", press)
+    out = tmp_path / "a.model"
+    _, stderr = call("fit", flowers, "-k", 2, "-o", out, code=130)
+    assert stderr.endswith(said.format(out))
+    assert out.exists() == ("{}" in said)
 
 
 @pytest.mark.parametrize("command", ["fit", "select", "update"])
@@ -62,7 +51,7 @@ def test_while_the_model_is_written(command, flowers, tmp_path, call, monkeypatc
     file, real = tmp_path / "a.model", GaussianMixture.save
     given = {"fit": ["fit", flowers, "-k", 2], "select": ["select", flowers, "-k", "1:2"]}
     if command == "update":
-        assert call(*given["fit"], "-o", tmp_path / "old.model")[0] == 0
+        call(*given["fit"], "-o", tmp_path / "old.model")
         given["update"] = ["fit", flowers, "--update", tmp_path / "old.model"]
 
     def press(self, path):
@@ -70,8 +59,7 @@ def test_while_the_model_is_written(command, flowers, tmp_path, call, monkeypatc
         real(self, path)
 
     monkeypatch.setattr(GaussianMixture, "save", press)
-    code, _, stderr = call(*given[command], "-o", file)
-    assert code == 130
+    _, stderr = call(*given[command], "-o", file, code=130)
     assert f"Interrupted; the model is in {file}." in stderr
     assert np.isfinite(GaussianMixture.load(file).means_).all()
 
@@ -82,8 +70,8 @@ def test_while_the_model_cannot_be_written(flowers, tmp_path, call, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(GaussianMixture, "save", press)
-    code, _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model")
-    assert (code, stderr.splitlines()[-1]) == (130, "Interrupted; nothing was written.")
+    _, stderr = call("fit", flowers, "-k", 2, "-o", tmp_path / "a.model", code=130)
+    assert stderr.splitlines()[-1] == "Interrupted; nothing was written."
 
 
 def interrupted_at(word, command):

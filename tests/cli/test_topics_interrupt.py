@@ -44,8 +44,7 @@ def press_ctrl_c(monkeypatch, after):
 
 def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
     press_ctrl_c(monkeypatch, after=2)
-    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
-    assert code == 130
+    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
     assert "Interrupted after 2 passes" in output
     assert "Interrupted. Wrote model.swiftem, topic_words.parquet" in output
     assert files(tmp_path / "out") == FILES
@@ -63,17 +62,14 @@ def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(SmallDocuments, "em_pass", press)
-    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
-    assert code == 130
+    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
     assert "Interrupted before there were topics; nothing was written." in output
     assert not (tmp_path / "out").exists()
 
 
 def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr("swiftem.data.read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT))
-    code, output = run(folder, "--out", tmp_path / "out")
-    assert code == 130
-    assert "Interrupted; nothing was written." in output
+    assert "Interrupted; nothing was written." in run(folder, "--out", tmp_path / "out", code=130)
 
 
 def test_ctrl_c_while_the_model_is_saved(run, folder, tmp_path, monkeypatch):
@@ -84,8 +80,7 @@ def test_ctrl_c_while_the_model_is_saved(run, folder, tmp_path, monkeypatch):
         real(self, file)
 
     monkeypatch.setattr(PLSA, "save", press)
-    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
-    assert code == 130
+    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
     assert "Interrupted. Wrote model.swiftem." in output
     assert files(tmp_path / "out") == {"model.swiftem"}
 
@@ -94,8 +89,7 @@ def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "swiftem.cli.topics_files.topics_page", lambda *a, **k: signal.raise_signal(signal.SIGINT)
     )
-    code, output = run(folder, "--topics", 2, "--out", tmp_path / "out")
-    assert code == 130
+    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
     assert "Wrote model.swiftem, topic_words.parquet, document_topics.parquet." in output
     assert "Page:" not in output
     assert files(tmp_path / "out") == FILES - {"topics.html"}

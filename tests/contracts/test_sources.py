@@ -134,6 +134,7 @@ def test_contract_of_a_tensor(weight):
     torch = pytest.importorskip("torch")
     source = TensorSource(torch.from_numpy(ROWS), weight)
     check_source(source, ROWS if weight is None else ROWS[weight > 0])
+    assert source.fingerprint() == ArraySource(ROWS, weight).fingerprint()
     assert set(vars(ArraySource(ROWS))) - {"y"} <= set(vars(source)), "it is used in place of an array"
 
 

@@ -11,7 +11,6 @@ from helpers import (
     make_method,
 )
 
-import swiftem
 from swiftem import methods, schedules
 from swiftem.core.draws import read_seed, seeded_draws
 
@@ -77,12 +76,6 @@ def test_default_interval_is_an_epoch(name, asks):
         make_method(name, batch_size=4), n_iter=8, seed=0, **{asks: lambda iterate: seen.append(iterate.k)}
     )
     assert seen == (list(range(9)) if name == "em" else [0, 3, 6])
-
-
-@pytest.mark.parametrize(("n_iter", "recorded"), [(0, [0]), (4, [0]), (5, [0, 5]), (9, [0, 5])])
-def test_record_every(n_iter, recorded):
-    result = helpers.mixture().run(methods.OnlineEM(), n_iter=n_iter, record_every=5, seed=0)
-    assert [iterate.k for iterate in result.path] == recorded
 
 
 def test_record_decides_what_path_keeps():
@@ -307,29 +300,3 @@ def test_a_rejected_step_leaves_s_and_theta(name):
         elif before.k:  # at k = 0 the memory is current, and s stays in any case
             assert (after.s != before.s).any()
     assert result.rejected == result.path[-1].rejected == result.state.rejected
-
-
-def test_an_error_of_a_callback_comes_through():
-    def callback(iterate):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        helpers.mixture().run(methods.EM(), n_iter=2, callback=callback)
-
-
-def test_em_reads_a_sequential_source():
-    problem = helpers.mixture(9_000, d=2)
-    expected = problem.run(methods.EM(), n_iter=3)
-    result = problem._replace(data=helpers.SequentialSource(problem.data)).run(methods.EM(), n_iter=3)
-    helpers.assert_close(result.s, expected.s)
-
-
-def test_em_draws_its_start_from_a_sequential_source():
-    problem = helpers.mixture(9_000, d=2)
-    sequential = problem._replace(data=helpers.SequentialSource(problem.data), theta0=None)
-    expected = problem._replace(theta0=None).run(methods.EM(), n_iter=0, seed=2)
-    assert_identical(sequential.run(methods.EM(), n_iter=0, seed=2).theta, expected.theta)
-
-
-def test_public_names():
-    assert all(hasattr(swiftem, name) for name in swiftem.__all__)

@@ -5,7 +5,6 @@ import os
 
 import pytest
 
-from swiftem.core.checkpoint import lock_folder
 from swiftem.core.files import open_regular, write_atomically
 
 
@@ -52,13 +51,3 @@ def test_links_and_pipes_are_not_opened(tmp_path, mode):
     with pytest.raises(OSError, match="pipe is not a regular file"):
         open_regular(tmp_path / "pipe", mode)
     assert (tmp_path / "other").read_bytes() == b"mine"
-
-
-def test_a_lock_is_for_one(tmp_path):
-    with lock_folder(tmp_path):
-        for _ in range(2):
-            with pytest.raises(
-                ValueError, match=rf"in use: another run, process {os.getpid()}, writes to it"
-            ):
-                lock_folder(tmp_path)
-    lock_folder(tmp_path).close()

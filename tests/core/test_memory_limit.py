@@ -149,7 +149,7 @@ def test_the_memory_of_tokens_goes_to_scratch(method, tmp_path):
 
 
 def test_the_memory_of_topics_by_tokens_goes_to_scratch(tmp_path):
-    options = {"method": "fiem", "sampling": "tokens", "max_iter": 2, "random_state": 0, "batch_size": 999}
+    options = {"method": methods.FastIncrementalEM(batch_size=999), "max_iter": 2, "random_state": 0}
     data = counts(200_000)
     with pytest.warns(ConvergenceWarning):
         whole = PLSA(3, **options).fit(data)

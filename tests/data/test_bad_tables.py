@@ -419,7 +419,7 @@ def test_weights_beside_a_file(tmp_path):
         GaussianMixture(2).fit(file, sample_weight=ones)
     mixture = GaussianMixture(2, random_state=0).fit(file)
     for name in ("score", "bic", "aic", "icl"):
-        with pytest.raises(ValueError, match="to the source, not as a separate argument"):
+        with pytest.raises(ValueError, match="sample_weight must be a column of the file"):
             getattr(mixture, name)(file, sample_weight=ones)
 
 

@@ -101,7 +101,7 @@ def test_another_name_of_what_is_read_is_refused(tmp_path):
     file.write_text("a\n1\n")
     link.symlink_to(file)
     for other in (file, link, tmp_path / "folder" / ".." / "a.csv"):
-        with pytest.raises(typer.BadParameter, match=r"a\.csv is what is read: name another file"):
+        with pytest.raises(typer.BadParameter, match=r"a\.csv is also an input file: choose another --out"):
             not_the_same(other, file)
     not_the_same(tmp_path / "c.csv", file)
     not_the_same(None, file)

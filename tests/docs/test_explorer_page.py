@@ -11,11 +11,10 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem.data import CorpusCounts
-from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.content import explorer_content, summarise_topics
 from swiftem.topics.explorer.groups import group_documents
 from swiftem.topics.explorer.names import read_names
 from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import summarise_topics
 
 EVIL = '</script><img src=x onerror="window.hurt=1"><b>\''
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -444,30 +443,4 @@ def test_words_with_apostrophes_and_phrases_are_found_in_texts(browser, tmp_path
         ["hard drive", "farmer", "eau", "aujourd'hui", "été"],
         ["hard drive", "don"],
     ]
-    assert browser.errors == []
-
-
-def test_figures(browser, tmp_path, capsys):
-    """Prints how long a page of 100 topics takes; tests of speed need a quiet machine."""
-    page = write_page(tmp_path / "large.html", *made_corpus(100, 2000, 3000))
-    browser.open(page.as_uri())
-    opens = browser.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
-    moving = """(() => { const field = document.querySelector('#lambda'); const found = [];
-      for (let i = 0; i < 20; i++) {
-        field.value = i / 20;
-        const began = performance.now();
-        field.dispatchEvent(new Event('input', {bubbles: true}));
-        document.body.offsetHeight;
-        found.push(performance.now() - began);
-      }
-      return found.sort((a, b) => a - b)[10]; })()"""
-    beside_map = browser.evaluate(moving)
-    browser.evaluate("document.querySelector('#tab-list').click()")
-    beside_list = browser.evaluate(moving)
-    with capsys.disabled():
-        print(
-            f"\n100 topics, {page.stat().st_size / 1e6:.2f} MB: opens in {opens:.0f} ms, slider moves in "
-            f"{beside_map:.1f} ms beside the map, {beside_list:.1f} ms beside the list (medians)"
-        )
-    assert browser.evaluate("document.querySelectorAll('.topics tbody tr').length") == 100
     assert browser.errors == []

@@ -24,8 +24,6 @@ from resumable import CASES
 import swiftem
 from swiftem.core.checkpoint import FORMAT
 
-logging.getLogger("swiftem").setLevel(logging.ERROR)
-warnings.simplefilter("ignore")
 RESUMED = (
     "run unit em",
     "run unit iem",
@@ -45,6 +43,9 @@ OLD, NEW, OTHER, WHOLE = "old", "new", "other", "whole"
 @cache
 def made(name: str) -> Path:
     """Return the folder of the models, or of a case; other processes find it complete or not at all."""
+    # Not when the module is imported, as pytest does in search of doctests.
+    logging.getLogger("swiftem").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
     folder = Path(os.environ["SWIFTEM_KEPT"], name.replace(" ", "-"))
     if not folder.exists():
         part = folder.with_name(f"{folder.name}-{os.getpid()}")

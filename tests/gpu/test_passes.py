@@ -52,53 +52,6 @@ def test_blocks_do_not_change_the_result(monkeypatch):
     np.testing.assert_allclose(problem(clusters())[0].compute.full(theta), whole, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
-def test_families_with_dense_features(family):
-    rng = np.random.default_rng(0)
-    y = rng.poisson(rng.choice([0.4, 3.0], size=(500, 1)), size=(500, 4))
-    y = np.minimum(y, 1) if family == "bernoulli" else y
-    model = models.MixtureModel(2, family=family)
-    made = [Problem(model, ArraySource(y), placement=each) for each in (Placement(DEVICE), REFERENCE)]
-    theta = made[1].bound.initial_theta(rng)
-    s, expected = (each.compute.full(theta) for each in made)
-    np.testing.assert_allclose(s, expected, rtol=1e-10)
-    assert made[0].compute.objective(theta) == pytest.approx(made[1].compute.objective(theta), rel=1e-12)
-
-
-def test_a_family_without_passes_on_a_device_is_refused():
-    model = models.MixtureModel(2, family="categorical")
-    y = np.random.default_rng(0).integers(3, size=(50, 2))
-    with pytest.raises(ValueError, match="for categorical"):
-        Problem(model, ArraySource(y), placement=Placement(DEVICE))
-
-
-def test_a_model_without_passes_on_a_device_is_refused():
-    with pytest.raises(ValueError, match="for this model: there are no passes"):
-        Problem(models.GaussianMixtureModel(2), ArraySource(clusters(50)), placement=Placement(DEVICE))
-
-
-@pytest.mark.parametrize("method", [methods.OnlineEM(0.1, 50), methods.FastIncrementalEM(0.1, 50)])
-def test_other_methods_give_the_cpus_trajectory(method):
-    y = clusters(600)
-    here, theta = problem(y)
-    there, _ = problem(y, placement=REFERENCE)
-    ends = [run_problem(each, method, theta0=theta, n_iter=40, seed=0) for each in (here, there)]
-    np.testing.assert_allclose(ends[0].s, ends[1].s, rtol=1e-9, atol=1e-12)
-
-
-def test_rows_of_a_tensor_stay_where_they_are():
-    y = clusters(500, dtype=np.float32)
-    weight = np.arange(500.0) % 3
-    source, expected = TensorSource(torch.from_numpy(y), weight), ArraySource(y, weight)
-    assert (source.n, source.total_weight, source.dtype) == (expected.n, expected.total_weight, np.float32)
-    index = np.array([3, 0, 3])
-    np.testing.assert_array_equal(source.take(index).y, expected.take(index).y)
-    np.testing.assert_array_equal(np.concatenate([batch.y for batch in source.blocks(99)]), expected.y)
-    weighted = np.average(expected.y.astype(float), axis=0, weights=expected.weight)
-    np.testing.assert_allclose(source.mean_row(), weighted, rtol=1e-12)
-    assert source.fingerprint() == expected.fingerprint()
-
-
 @pytest.mark.parametrize(
     ("tensor", "sentence"),
     [
@@ -133,19 +86,6 @@ def test_names_of_devices():
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="PyTorch finds no CUDA device"):
             kernels_of("cuda")
-
-
-def test_an_estimator_of_tensors(monkeypatch):
-    """On the CPU they are computed as arrays, and results are tensors."""
-    y = clusters(2000)
-    fitted = swiftem.GaussianMixture(4, random_state=0).fit(torch.from_numpy(y))
-    expected = swiftem.GaussianMixture(4, random_state=0).fit(y)
-    np.testing.assert_array_equal(fitted.means_, expected.means_)
-    labels = fitted.predict(torch.from_numpy(y))
-    assert isinstance(labels, torch.Tensor)
-    np.testing.assert_array_equal(labels.numpy(), expected.predict(y))
-    assert fitted.score(torch.from_numpy(y)) == pytest.approx(expected.score(y))
-    assert isinstance(fitted.predict_proba(torch.from_numpy(y)), torch.Tensor)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -220,24 +220,6 @@ def test_statistics_outside_the_domain_are_rejected_as_by_em(name):
 
 
 @both
-@pytest.mark.parametrize("cut", [1, 7, 30])
-def test_a_killed_run_resumes_to_the_bit(tmp_path, name, cut):
-    class Death(Exception):
-        pass
-
-    def die(iterate):
-        if iterate.k >= cut:
-            raise Death
-
-    problem, method = helpers.topics(300, D=5, V=8, K=4), methods.Accelerated(EM, name)
-    whole = problem.run(method, n_iter=40, seed=0)
-    with pytest.raises(Death):
-        problem.run(method, n_iter=40, seed=0, checkpoint=tmp_path, checkpoint_every=1, callback=die)
-    resumed = problem.run(method, n_iter=40, seed=0, checkpoint=tmp_path, resume=True, record_every=1)
-    helpers.assert_same_result(resumed, whole)
-
-
-@both
 def test_threads_change_no_bit(name):
     rng = np.random.default_rng(0)
     y = rng.normal(size=(3000, 3)) + rng.integers(3, size=(3000, 1))

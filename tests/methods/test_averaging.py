@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import assert_close, assert_same_result
+from helpers import assert_close
 
 import swiftem
 from swiftem import methods, models, schedules
@@ -50,34 +50,6 @@ def test_what_is_averaged(make, average, kernels):
                 assert_close(one, other)
     np.testing.assert_array_equal(averaged.state.averages.s, plain.s)
     assert averaged.passes == plain.passes
-
-
-@AVERAGES
-@MAKE
-@pytest.mark.parametrize("parts", [(1, 199), (100, 0, 100), (7,) * 28 + (4,)], ids=len)
-def test_a_run_in_parts_is_the_same_to_the_last_bit(parts, make, average):
-    problem = helpers.PROBLEMS[make](40)
-    method = methods.Averaged(methods.OnlineEM(step_size=STEP, batch_size=2), average)
-    whole = problem.run(method, n_iter=200, seed=1)
-    result = problem.run(method, n_iter=parts[0], seed=1)
-    for n_iter in parts[1:]:
-        start = {"theta0": result.theta, "s0": result.s, "state": result.state}
-        result = problem.run(method, n_iter=n_iter, record_every=3, **start)
-    assert_same_result(result, whole)
-
-
-@MAKE
-@pytest.mark.parametrize("every", [None, 5, 10])
-def test_a_checkpoint_holds_all_there_is(make, every, tmp_path):
-    problem = helpers.PROBLEMS[make](40)
-    method = methods.Averaged(methods.OnlineEM(step_size=STEP))
-    whole = problem.run(method, n_iter=130, seed=1, record_every=10)
-    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto", "record_every": 10}
-    problem.run(method, n_iter=57, checkpoint_every=every, **options)
-    resumed = problem.run(method, n_iter=130, checkpoint_every=every, **options)
-    assert_same_result(resumed, whole)
-    for one, other in zip(resumed.path, whole.path, strict=True):
-        np.testing.assert_array_equal(one.s, other.s)
 
 
 def test_the_last_samples_do_not_matter():

@@ -49,6 +49,7 @@ def assert_same_fit(one, two):
         {},
         {"method": "em"},
         {"init": "k-means", "background": True, "n_init": 3},
+        {"alpha": "learn"},
         {"method": "sem"},
         {"method": "sem-vr"},
         {"method": "iem"},

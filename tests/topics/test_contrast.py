@@ -1,14 +1,14 @@
 """A background topic, topics that repel each other, and passes in float32."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from topic_fits import fit_topics
 
 import swiftem
-from swiftem.topics.contrast import decorrelated, with_background
+from swiftem.topics.em import decorrelated, make_room, with_background
 
 K, OWN, COMMON = 10, 20, 15
 
@@ -28,10 +28,7 @@ def corpus(n_documents=900, seed=0):
     return sp.csr_array(np.array(rows, dtype=float))
 
 
-def fit(X, n_components=K, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.PLSA(n_components, **{"random_state": 0} | options).fit(X)
+fit = partial(fit_topics, n_components=K)
 
 
 def diversity(model, n):
@@ -72,19 +69,20 @@ def test_decorrelated_counts_are_divided_by_the_shares_of_others():
     counts, beta = rng.random((4, 6)), np.full((1, 1), 0.1)
     topics = (counts + beta) / (counts + beta).sum(axis=1, keepdims=True)
     for background in (False, True):
-        found = decorrelated(counts, beta, 3.0, background)
+        found = decorrelated(counts, topics, 3.0, background)
         for k in range(4):
             others = [topics[m] for m in range(int(background), 4) if m != k]
             divided = counts[k] / (1.0 + 3.0 * np.mean(others, axis=0))
             expected = counts[k] if background and k == 0 else divided
             np.testing.assert_allclose(found[k], expected, rtol=1e-12)
-    assert decorrelated(counts, beta, 0.0, True) is counts
+    assert decorrelated(counts, topics, 0.0, True) is counts
 
 
 def test_a_background_takes_the_place_of_the_smallest_topic():
     counts = np.array([[4.0, 0.0], [0.0, 4.0], [0.5, 0.5]])
     shares = np.array([[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]])
-    found = with_background(counts, shares)
+    found, place = with_background(counts)
+    make_room(shares, place)
     np.testing.assert_allclose(found[0], 0.3 * counts.sum(axis=0))
     np.testing.assert_allclose(found[1:], 0.7 * counts[[1, 0]])
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
@@ -108,25 +106,6 @@ def test_other_methods_than_em_have_neither(counts, given, how):
     with pytest.raises(ValueError, match=rf"{name} must be 'auto' or (0|False) for {argument}="):
         fit(counts, **given, **how)
     fit(counts[:100], max_iter=1, **{name: type(given[name])(0)}, **how)
-
-
-def test_a_killed_fit_with_a_background_resumes(counts, default, tmp_path):
-    class Stop(Exception):
-        pass
-
-    class Kill:
-        setup = teardown = on_fit_task_begin = lambda self, estimator, context: None
-
-        def on_fit_task_end(self, estimator, context):
-            if context.task_id == 9:
-                raise Stop
-
-    model = swiftem.PLSA(K, random_state=0)
-    with pytest.raises(Stop), swiftem.checkpoint(tmp_path / "fit", every=1):
-        swiftem.PLSA(K, random_state=0).set_callbacks(Kill()).fit(counts)
-    with swiftem.checkpoint(tmp_path / "fit", every=1, resume=True):
-        again = model.fit(counts)
-    np.testing.assert_array_equal(again.components_, default.components_)
 
 
 def test_a_model_remembers_them(counts, tmp_path):

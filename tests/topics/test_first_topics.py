@@ -1,14 +1,13 @@
 """Where topics start, and what leaving one out is good for."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from topic_fits import fit_topics
 
 import swiftem
-from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.first_topics import best_start, clustered_topics, random_topics
 
@@ -29,10 +28,7 @@ def corpus(n_documents=800, n_words=150, n_topics=5, length=12, seed=0):
     return sp.csr_array(X.astype(float)), topics, labels
 
 
-def fit(X, n=5, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.PLSA(n, **{"random_state": 0} | options).fit(X)
+fit = partial(fit_topics, n_components=5)
 
 
 def matched(found, topics):
@@ -120,7 +116,9 @@ def test_leaving_one_out_predicts_better_with_many_topics_and_short_documents():
     X, *_ = corpus(1200)
     train, new = X[:499], X[900:]  # so few are fitted by em alone
     options = {"init": "k-means", "max_iter": 150, "tol": 0.0}
-    plain, out = (fit(train, 30, method=name, **options).perplexity(new) for name in ("em", "auto"))
+    plain, out = (
+        fit(train, n_components=30, method=name, **options).perplexity(new) for name in ("em", "auto")
+    )
     assert out < 0.95 * plain
 
 
@@ -130,30 +128,6 @@ def test_leaving_one_out_comes_to_rest_at_its_own_fixed_point():
     assert model.stationarity_ < 1e-6
     again = fit(X, init=model.components_, max_iter=1000, tol=0.0)
     assert matched(again.components_, model.components_).max() < 5e-3  # its first pass leaves nothing out
-
-
-def test_integer_weights_are_repetitions_where_one_is_left_out():
-    X = corpus(100)[0]
-    X.data *= 0.7  # a fraction of a token has added no more than itself
-    weight = np.arange(100) % 3 + 1.0
-    options = {"random_state": 0, "max_iter": 30, "tol": 0.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        one = swiftem.PLSA(5, **options).fit(X, sample_weight=weight)
-        two = swiftem.PLSA(5, **options).fit(X[np.repeat(np.arange(100), weight.astype(int))])
-    np.testing.assert_allclose(one.components_, two.components_, rtol=0, atol=1e-9)
-
-
-def test_threads_change_no_bit_of_the_start():
-    X, *_ = corpus(2500)
-    before, found = get_threads(), []
-    try:
-        for threads in (1, 2):
-            set_threads(threads)
-            found.append(fit(X, max_iter=20).components_)
-    finally:
-        set_threads(before)
-    np.testing.assert_array_equal(*found)
 
 
 def test_passes_of_starts_are_neither_in_the_history_nor_in_n_iter():

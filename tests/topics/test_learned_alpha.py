@@ -1,6 +1,6 @@
 """α that is learned from documents, against a plain fixed point; and a sparse β."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,18 +8,16 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 from sklearn.exceptions import ConvergenceWarning
+from topic_fits import fit_topics
 
 import swiftem
-from swiftem.topics import learned_alpha
-from swiftem.topics.learned_alpha import next_alpha
+from swiftem.topics import em
+from swiftem.topics.em import next_alpha
 
 K, V = 4, 40
 
 
-def fit(X, n_components=K, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.PLSA(n_components, **{"random_state": 0, "alpha": "learn"} | options).fit(X)
+fit = partial(fit_topics, n_components=K, alpha="learn")
 
 
 def drawn(alpha, n_documents=800, length=60, seed=0):
@@ -84,15 +82,15 @@ def test_alpha_stays_in_its_range_and_nothing_is_learned_from_nothing():
     shares, alpha = np.array([[1.0, 0.0]] * 5), np.full(2, 0.1)
     for _ in range(20):
         alpha = next_alpha(alpha, shares, np.full(5, 9.0), np.ones(5))
-    assert alpha[1] == learned_alpha.RANGE[0]
-    assert 0.1 < alpha[0] < learned_alpha.RANGE[1]
+    assert alpha[1] == em.RANGE[0]
+    assert 0.1 < alpha[0] < em.RANGE[1]
     nothing = next_alpha(np.full(2, 0.1), np.full((5, 2), 0.5), np.zeros(5), np.ones(5))
     np.testing.assert_array_equal(nothing, 0.1)
 
 
 def test_many_documents_are_represented_by_some(monkeypatch):
     counts, weight = counts_of_topics(n=101)
-    monkeypatch.setattr(learned_alpha, "MOST_DOCUMENTS", 51)
+    monkeypatch.setattr(em, "MOST_DOCUMENTS", 51)
     alpha = np.full(3, 0.1)
     np.testing.assert_allclose(
         step(alpha, counts, weight), plain_step(alpha, counts[::2], weight[::2]), rtol=1e-12
@@ -165,38 +163,6 @@ def test_only_em_learns(how):
         fit(X, **how)
     with pytest.raises(ValueError, match="alpha must be a number of at least 0 or an array"):
         fit(X, alpha="guess")
-
-
-def test_a_killed_fit_resumes(tmp_path):
-    class Stop(Exception):
-        pass
-
-    class Kill:
-        setup = teardown = on_fit_task_begin = lambda self, estimator, context: None
-
-        def on_fit_task_end(self, estimator, context):
-            if context.task_id == 9:
-                raise Stop
-
-    X, _ = drawn(np.full(K, 0.2), n_documents=600)
-    whole = fit(X, max_iter=20)
-    with pytest.raises(Stop), swiftem.checkpoint(tmp_path / "fit", every=1):
-        swiftem.PLSA(K, alpha="learn", random_state=0, max_iter=20).set_callbacks(Kill()).fit(X)
-    with swiftem.checkpoint(tmp_path / "fit", every=1, resume=True):
-        again = fit(X, max_iter=20)
-    np.testing.assert_array_equal(again.alpha_, whole.alpha_)
-    np.testing.assert_array_equal(again.components_, whole.components_)
-
-
-def test_documents_in_a_file_learn_the_same(tmp_path):
-    X, _ = drawn(np.array([0.6, 0.2, 0.1, 0.1]), n_documents=600)
-    file = tmp_path / "docword.txt"
-    rows, columns = X.nonzero()
-    lines = [f"{d + 1} {v + 1} {int(X[d, v])}" for d, v in zip(rows, columns, strict=True)]
-    (tmp_path / "vocab.txt").write_text("\n".join(f"word{v}" for v in range(V)))
-    file.write_text("\n".join([str(X.shape[0]), str(X.shape[1]), str(X.nnz), *lines]) + "\n")
-    options = {"method": "em", "max_iter": 5, "tol": 0.0}
-    np.testing.assert_allclose(fit(file, **options).alpha_, fit(X, **options).alpha_, rtol=1e-9)
 
 
 def test_a_smaller_beta_makes_sparser_topics():

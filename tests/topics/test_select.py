@@ -9,7 +9,7 @@ from helpers import assert_refused
 
 from swiftem import PLSA, select_topics
 from swiftem.data import CsrDocuments
-from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.estimator import InterruptedWarning
 from swiftem.topics.select import split_topics
 
 
@@ -168,10 +168,6 @@ def frame(counts, folder):
     return pytest.importorskip("pandas").DataFrame(counts, columns=[f"word{v}" for v in range(30)])
 
 
-def tensor(counts, folder):
-    return pytest.importorskip("torch").tensor(counts)
-
-
 def in_blocks(counts, folder):
     dask = pytest.importorskip("dask")
     return [dask.delayed(sp.csr_array)(counts[:90]), dask.delayed(sp.csr_array)(counts[90:])]
@@ -180,11 +176,7 @@ def in_blocks(counts, folder):
 KINDS = {
     "frame": frame,
     "path": write_npz,
-    "text of a path": lambda counts, folder: str(write_npz(counts, folder)),
     "source": lambda counts, folder: CsrDocuments(sp.csr_array(counts)),
-    "tensor": tensor,
-    "sparse tensor": lambda counts, folder: tensor(counts, folder).to_sparse_coo(),
-    "list": lambda counts, folder: counts.tolist(),
     "delayed": in_blocks,
 }
 

@@ -3,13 +3,14 @@
 import os
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from anonymous_memory import peak, resident
 from sklearn.exceptions import ConvergenceWarning
+from topic_fits import fit_topics
 
 import swiftem
 import swiftem.topics.compute.streamed as module
@@ -17,7 +18,6 @@ from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, open_documents
 from swiftem.data.documents.counts import SpooledDocuments
-from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
 
@@ -29,11 +29,7 @@ def corpus(n_documents=700, n_words=40, seed=0):
     return sp.csr_array(X.astype(float))
 
 
-def fit(X, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        weight = options.pop("sample_weight", None)
-        return swiftem.PLSA(3, **{"random_state": 0} | options).fit(X, sample_weight=weight)
+fit = partial(fit_topics, n_components=3)
 
 
 def uci(folder, X):
@@ -110,59 +106,23 @@ def test_documents_of_a_batch_have_their_own_weights():
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("method", ["em", "auto"])
-def test_em_on_a_file_is_em_in_memory(tmp_path, method):
+@pytest.mark.parametrize(("method", "alpha"), [("em", 0.1), ("em", "learn"), ("auto", 0.1)])
+def test_em_on_a_file_is_em_in_memory(tmp_path, method, alpha):
     X = corpus(499)  # so few are fitted by em alone
-    options = {"method": method, "max_iter": 30, "tol": 0.0}
+    options = {"method": method, "alpha": alpha, "max_iter": 30, "tol": 0.0}
     one, two = fit(X, **options), fit(uci(tmp_path, X), **options)
     np.testing.assert_allclose(one.components_, two.components_, rtol=0, atol=1e-9)
     np.testing.assert_allclose(one.doc_topic_, two.doc_topic_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(one.alpha_, two.alpha_, rtol=1e-9)
     assert one.stationarity_ == pytest.approx(two.stationarity_, rel=1e-4)
     file = tmp_path / "docword.toy.txt"
     np.testing.assert_allclose(two.transform(file), two.transform(X), rtol=0, atol=1e-12)
     assert two.score(str(file)) == pytest.approx(two.score(X), rel=1e-12)
 
 
-def market(folder, X):
-    scipy.io.mmwrite(folder / "toy.mtx", X)
-    return folder / "toy.mtx"
-
-
 def npz(folder, X):
     sp.save_npz(folder / "toy.npz", X)
     return folder / "toy.npz"
-
-
-def lda_c(folder, X):
-    rows = [X[[d]] for d in range(X.shape[0])]
-    lines = [
-        " ".join([str(row.nnz), *(f"{v}:{int(n)}" for v, n in zip(row.indices, row.data, strict=True))])
-        for row in rows
-    ]
-    (folder / "toy.dat").write_text("\n".join(lines) + "\n")
-    return folder / "toy.dat"
-
-
-@pytest.mark.parametrize("write", [market, npz, uci, lda_c])
-def test_documents_of_every_file_stay_in_their_rows(tmp_path, write):
-    X = corpus(90).toarray()
-    X[[0, 50, 51, 89]] = 0
-    X = sp.csr_array(X)
-    file = write(tmp_path, X)
-    wanted, found = (fit(data, method="em", max_iter=20) for data in (X, file))
-    np.testing.assert_allclose(found.doc_topic_, wanted.doc_topic_, rtol=0, atol=1e-5)
-    assert found.doc_topic_.shape == (90, 3)
-    np.testing.assert_allclose(wanted.transform(file), wanted.transform(X), rtol=0, atol=1e-5)
-    labels = np.arange(90) % 4
-    assert wanted.perplexity(file) == wanted.perplexity(X)
-    np.testing.assert_array_equal(wanted.coherence(str(file)), wanted.coherence(X))
-    np.testing.assert_array_equal(wanted.representative_documents(file), wanted.representative_documents(X))
-    one, two = (wanted.topics_over(labels, data) for data in (file, X))
-    np.testing.assert_array_equal(one.documents, two.documents)
-    np.testing.assert_allclose(one.shares, two.shares, rtol=0, atol=1e-5)
-    one, two = (swiftem.PLSA(3, random_state=0).partial_fit(data) for data in (file, X))
-    np.testing.assert_array_equal(one.components_, two.components_)
-    np.testing.assert_array_equal(one.doc_topic_, two.doc_topic_)
 
 
 def test_a_file_of_a_matrix_may_not_claim_any_number_of_documents(tmp_path):
@@ -183,18 +143,6 @@ def test_other_methods_come_near_on_files(tmp_path, method):
     assert two.doc_topic_.shape == (1500, 3)
     again = fit(tmp_path / "docword.toy.txt", method=method, max_iter=40)
     np.testing.assert_array_equal(two.components_, again.components_)
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_threads_change_no_bit_on_files():
-    source, before, found = CsrDocuments(corpus(1500)), get_threads(), []
-    try:
-        for threads in (1, 2):
-            set_threads(threads)
-            found.append(fit(source, max_iter=15))
-    finally:
-        set_threads(before)
-    np.testing.assert_array_equal(found[0].components_, found[1].components_)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem.data import CountSource
-from swiftem.models import PLSAModel, PLSATheta
+from swiftem.models import PLSAModel
 from swiftem.topics.tokens import PLSAStatistics
 
 
@@ -17,58 +17,6 @@ def flat(doc_topic, topic_word):
 
 DOCUMENTS = np.array([[0.1, 0.4], [0.3, 0.2]])
 WORDS = np.array([[0.1, 0.2, 0.1], [0.3, 0.2, 0.1]])
-
-
-def test_m_step():
-    theta = bound(alpha=0.1, beta=0.2).m_step(flat(DOCUMENTS, WORDS))
-    np.testing.assert_allclose(theta.doc_topic, [[0.2 / 0.7, 0.5 / 0.7], [0.4 / 0.7, 0.3 / 0.7]], rtol=1e-14)
-    np.testing.assert_allclose(
-        theta.topic_word, [[0.3, 0.4, 0.3], [0.5 / 1.2, 0.4 / 1.2, 0.3 / 1.2]], rtol=1e-14
-    )
-    np.testing.assert_allclose(theta.topic_scale, 1.0, rtol=1e-14)
-
-
-def test_m_step_with_negative_statistics():
-    """Reported topics are normalised over max(s, 0); the E-step's denominator keeps the sum of s."""
-    words = np.array([[0.5, -0.2, 0.1], [0.3, 0.2, 0.1]])
-    documents = np.array([[-0.1, 0.4], [0.3, 0.2]])
-    model = bound(alpha=0.1, beta=0.2)
-    theta = model.m_step(flat(documents, words))
-    np.testing.assert_allclose(theta.doc_topic[0], [0.1 / 0.6, 0.5 / 0.6], rtol=1e-14)
-    np.testing.assert_allclose(theta.topic_word[0], [0.7 / 1.2, 0.2 / 1.2, 0.3 / 1.2], rtol=1e-14)
-    np.testing.assert_allclose(theta.topic_word.sum(axis=1), 1.0, rtol=1e-14)
-    # Working entries (p_kv + β') / (Σ_v s_kv + β'V).
-    working = theta.topic_word * theta.topic_scale[:, None]
-    np.testing.assert_allclose(working[0], np.array([0.7, 0.2, 0.3]) / (0.4 + 0.6), rtol=1e-14)
-    np.testing.assert_allclose(working[1], np.array([0.5, 0.4, 0.3]) / (0.6 + 0.6), rtol=1e-14)
-    # And the E-step uses them: token (0, 1).
-    rows, _ = model.posterior(
-        CountSource(sp.csr_array(np.ones((2, 3), dtype=int))).take(np.array([1])), theta
-    )
-    joint = np.array([0.1 * 0.2 / 1.0, 0.5 * 0.4 / 1.2])
-    np.testing.assert_allclose(rows[0], joint / joint.sum(), rtol=1e-14)
-
-
-def test_m_step_minimises_the_surrogate():
-    """penalty(θ) − Σ s log θ is smallest at θ̄(s)."""
-    model = bound(alpha=0.1, beta=0.2)
-    best, rng = model.m_step(flat(DOCUMENTS, WORDS)), np.random.default_rng(0)
-
-    def surrogate(theta):
-        value = model.penalty(theta)
-        return value - (DOCUMENTS * np.log(theta.doc_topic)).sum() - (WORDS * np.log(theta.topic_word)).sum()
-
-    for _ in range(50):
-        parts = [part * np.exp(0.1 * rng.normal(size=part.shape)) for part in best[:2]]
-        other = PLSATheta(*(part / part.sum(axis=1, keepdims=True) for part in parts), np.ones(2))
-        assert surrogate(other) > surrogate(best)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_a_document_without_tokens(alpha):
-    theta = bound(alpha=alpha).m_step(flat(DOCUMENTS * [[1], [0]], WORDS))
-    np.testing.assert_allclose(theta.doc_topic[1], [0.5, 0.5], rtol=1e-15)
-    assert (theta.doc_topic[0] != 0.5).all()
 
 
 def test_m_step_makes_new_arrays():
@@ -89,13 +37,6 @@ def test_m_step_makes_new_arrays():
 def test_domain(beta, words, inside):
     documents = np.full((2, 2), -9.0)  # those of documents may be anything
     assert bound(beta=beta).in_domain(flat(documents, words)) is inside
-
-
-def test_penalty():
-    theta = PLSATheta(np.array([[0.2, 0.8]]), np.array([[0.5, 0.5], [0.1, 0.9]]), np.ones(2))
-    value = bound(D=1, V=2, alpha=0.1, beta=0.3).penalty(theta)
-    assert value == pytest.approx(-0.1 * np.log(0.16) - 0.3 * np.log(0.25 * 0.09))
-    assert bound(D=1, V=2, alpha=0.0, beta=0.0).penalty(theta) == 0.0
 
 
 def test_unpack_gives_views():

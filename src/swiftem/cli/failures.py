@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -70,23 +69,30 @@ def one_sentence(
         raise typer.Exit(INTERRUPTED) from None
 
 
+def fitted_with_warnings(fit: Callable[[], object]) -> bool:
+    """Call a fit, print its warnings once each, and return whether Ctrl-C ended it."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from swiftem.fit.estimator import InterruptedWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    told = (warning for warning in caught if issubclass(warning.category, UserWarning))
+    # What has not converged is in the summary.
+    for sentence in dict.fromkeys(
+        str(one.message) for one in told if not issubclass(one.category, ConvergenceWarning)
+    ):
+        tell(sentence)
+    return any(issubclass(warning.category, InterruptedWarning) for warning in caught)
+
+
 def refuse(context: typer.Context, but: set[str], sentence: str) -> None:
     """Raise BadParameter with this text for the first option on the command line, ``but`` for these."""
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
         if option.name not in but and source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(sentence, param_hint=f"'{option.opts[0]}'")
-
-
-@contextmanager
-def writing(out: Path) -> Iterator[None]:
-    """Create the folder of a file, and add the file's name to an error of the system."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OSError(f"{out} cannot be written ({reason}).") from None
 
 
 SENTENCES = {

@@ -1,17 +1,16 @@
-"""``swiftem fit``: fits a mixture to a table and writes it to a file; ``--update`` goes on with one."""
+"""``swiftem fit``: a mixture fitted to a table and written to a file; ``--update`` continues one."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from swiftem.cli.cross_table import check_labels, show_cross_table
-from swiftem.cli.failures import INTERRUPTED, one_sentence, refuse, tell
+from swiftem.cli.failures import INTERRUPTED, fitted_with_warnings, one_sentence, refuse, tell
 from swiftem.cli.options import (
     FIT,
     MODEL,
@@ -40,7 +39,7 @@ from swiftem.cli.screen import MOST_ROWS, Console
 from swiftem.core.process import clock
 from swiftem.data.tables import table_files
 from swiftem.fit.checkpoint import checkpoint as checkpoints
-from swiftem.fit.config import config_context
+from swiftem.fit.config import config_context, get_config
 from swiftem.show.numbers import counted, criterion_text, mean_text
 
 NOT_WRITTEN = "not written, as --out names no file"
@@ -59,23 +58,17 @@ def fit(
     n_components: ComponentsOption = None,
     family: FamilyOption = None,
     covariance_type: CovarianceOption = None,
-    reg_covar: Annotated[float | None, option(metavar="X", panel=MODEL)] = None,
+    reg_covar: Annotated[float | None, option(MODEL, "X")] = None,
     method: MethodOption = None,
-    max_iter: Annotated[int | None, option(metavar="N", panel=FIT)] = None,
-    tol: Annotated[
-        float | None, option(metavar="X", panel=FIT, help="Least gain of the log-likelihood per pass.")
-    ] = None,
+    max_iter: Annotated[int | None, option(FIT, "N")] = None,
+    tol: Annotated[float | None, option(FIT, "X", help="Least gain of the log-likelihood per pass.")] = None,
     random_state: SeedOption = 0,
     device: DeviceOption = None,
     memory_limit: MemoryLimitOption = None,
-    checkpoint: Annotated[
-        Path | None,
-        option(metavar="DIR", panel=FIT, help="Folder for a checkpoint."),
-    ] = None,
-    resume: Annotated[bool, option("--resume", panel=FIT, help="Resume from --checkpoint.")] = False,
+    checkpoint: Annotated[Path | None, option(FIT, "DIR", help="Folder for a checkpoint.")] = None,
+    resume: Annotated[bool, option(FIT, "", "--resume", help="Resume from --checkpoint.")] = False,
     update: Annotated[
-        Path | None,
-        option(metavar="MODEL", panel=FIT, help="Update this model with new rows instead."),
+        Path | None, option(FIT, "MODEL", help="Update this model with new rows instead.")
     ] = None,
     out: ModelFileOption = None,
 ) -> None:
@@ -94,7 +87,10 @@ def fit(
             raise ValueError("n_components must be given for a new fit; swiftem select compares several.")
         if resume and checkpoint is None:
             raise ValueError("resume must have the folder of --checkpoint.")
+        console = Console()
+        wanted = family_option_of(family, response)
         parameters = given(
+            family=wanted,
             covariance_type=covariance_type,
             reg_covar=reg_covar,
             method=method,
@@ -103,29 +99,13 @@ def fit(
             device=device,
             missing="ignore" if missing == "ignore" and response is None else None,
         )
-        console = Console()
-        wanted = family_option_of(family, response)
-        mixture = _estimator(wanted, n_components, response, parameters)
+        mixture = _estimator(n_components, response, parameters)
         mixture.set_params(random_state=random_state, verbose=int(console.is_terminal))
         with config_context(memory_limit=memory_limit):
-            with console.doing(f"Reading {tables[0]}"):
-                of_rows = None if response is not None else wanted
-                rows = read_rows(tables, choice, of_rows, memory_limit)
-            check_labels(rows.labels, label)
-            rows.check_enough(n_components)
-            said = f"{mixture.get_params().get('covariance_type')} covariance"
-            if wanted is not None:
-                mixture.family, said = family_of(wanted, rows)
-                said = f"family {said}" if isinstance(wanted, str) and wanted != "auto" else said
-            if response is not None:
-                said = f"regressions of {rows.response or 'the last column'}, {said}"
-            console.say(f"{rows.said}; {counted(n_components, 'component')}, {said}.")
+            rows = _read(console, tables, choice, mixture, wanted)
             began = clock()
             place = nullcontext() if checkpoint is None else checkpoints(checkpoint, resume=resume)
             is_interrupted = _fit(mixture, rows, place)
-        if not hasattr(mixture, "weights_"):
-            tell("Interrupted before there was a model; nothing was written.")
-            raise typer.Exit(INTERRUPTED)
         mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
         after = f"after {counted(mixture.n_iter_, 'pass')} of {mixture.method_} in {clock() - began:.1f} s"
         rows.name(mixture)
@@ -137,7 +117,7 @@ def fit(
                 more = "; --resume continues the fit" if checkpoint is not None else ""
                 console.say(f"Interrupted {after}: {written}{more}.")
                 raise typer.Exit(INTERRUPTED)
-            if rows.labels is not None and label is not None:
+            if label is not None:
                 show_cross_table(console, mixture, rows, label)
                 console.say()
             _show_end(console, mixture, rows, after)
@@ -151,13 +131,13 @@ def family_option_of(family: str | None, response: str | None) -> Any:
     return None if family in (None, "gaussian") else read_family_option(str(family))
 
 
-def _estimator(family: Any, n_components: int, response: str | None, parameters: dict[str, Any]) -> Any:
+def _estimator(n_components: int, response: str | None, parameters: dict[str, Any]) -> Any:
     """Return the unfitted estimator, which has checked its parameters."""
     from swiftem.estimators import GaussianMixture, Mixture, RegressionMixture
 
-    made = GaussianMixture if family is None else Mixture if response is None else RegressionMixture
-    if family is not None:
-        parameters = parameters | {"family": family}
+    made = (
+        RegressionMixture if response is not None else Mixture if "family" in parameters else GaussianMixture
+    )
     for name in parameters:
         if name not in made().get_params():
             raise ValueError(f"{name} must be left out here: {made.__name__} has no such parameter.")
@@ -166,32 +146,31 @@ def _estimator(family: Any, n_components: int, response: str | None, parameters:
     return mixture
 
 
-def _fit(mixture: Any, rows: Rows, place: Any) -> bool:
-    """Fit, print the warnings of the estimator, and return whether Ctrl-C ended the fit."""
-    from sklearn.exceptions import ConvergenceWarning
+def _read(console: Console, tables: Sequence[Path], choice: Choice, mixture: Any, family: Any) -> Rows:
+    """Return the rows of a fit, and say what is fitted; the estimator gets its family's columns."""
+    with console.doing(f"Reading {tables[0]}"):
+        of_rows = None if choice.response is not None else family
+        rows = read_rows(tables, choice, of_rows, get_config()["memory_limit"])
+    check_labels(rows.labels, choice.label)
+    rows.check_enough(mixture.n_components)
+    said = f"{mixture.get_params().get('covariance_type')} covariance"
+    if family is not None:
+        mixture.family, said = family_of(family, rows)
+        said = f"family {said}" if isinstance(family, str) and family != "auto" else said
+    if choice.response is not None:
+        said = f"regressions of {rows.response or 'the last column'}, {said}"
+    console.say(f"{rows.said}; {counted(mixture.n_components, 'component')}, {said}.")
+    return rows
 
-    from swiftem.fit.interrupted import InterruptedWarning
 
-    is_interrupted = False
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            with place:
-                mixture.fit(*rows.data, sample_weight=rows.weights)
-        except KeyboardInterrupt:  # outside of the passes, which end in order
-            is_interrupted = True
-    told: dict[str, None] = {}
-    for warning in caught:
-        # What has not converged is in the summary.
-        if issubclass(warning.category, InterruptedWarning):
-            is_interrupted = True
-        elif issubclass(warning.category, UserWarning) and not issubclass(
-            warning.category, ConvergenceWarning
-        ):
-            told[str(warning.message)] = None
-    for sentence in told:
-        tell(sentence)
-    return is_interrupted
+def _fit(mixture: Any, rows: Rows, place: AbstractContextManager[None]) -> bool:
+    """Fit, and return whether Ctrl-C ended the fit; end the program if there is no model."""
+    try:
+        with place:
+            return fitted_with_warnings(lambda: mixture.fit(*rows.data, sample_weight=rows.weights))
+    except KeyboardInterrupt:  # outside of the passes, which end in order
+        tell("Interrupted before there was a model; nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:

@@ -8,14 +8,15 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.failures import one_sentence, tell, writing
+from swiftem.cli.failures import one_sentence, tell
 from swiftem.cli.options import OUTPUT, Choice, ModelArgument, ResultOption, TableArgument, option, read_seed
-from swiftem.cli.out_file import not_the_same, write_csv, write_table
+from swiftem.cli.out_file import not_the_same, write_result
 from swiftem.cli.rows import is_regression, names_of, open_model, rows_of_model
-from swiftem.cli.screen import VisibleOutput
 from swiftem.data.columns import as_label
 from swiftem.data.tables import read_cells
 from swiftem.show.numbers import counted
+
+DRAWS = "Fill in random draws of this seed, given the observed cells."
 
 
 def impute(
@@ -24,15 +25,7 @@ def impute(
     table: TableArgument,
     random_state: Annotated[
         int | None,
-        option(
-            "--seed",
-            "-s",
-            metavar="N",
-            panel=OUTPUT,
-            help="Fill in random draws of this seed, given the observed cells.",
-            callback=read_seed,
-            show_default="means",
-        ),
+        option(OUTPUT, "N", "--seed", "-s", help=DRAWS, callback=read_seed, show_default="means"),
     ] = None,
     out: ResultOption = None,
 ) -> None:
@@ -56,12 +49,11 @@ def impute(
         columns = {head: _plain(filled[:, j], j in rows.texts) for j, head in enumerate(heads)}
         if out is None or out.suffix.lower() != ".npy":
             columns = read_cells(table) | columns
-        if out is None:
-            write_csv(VisibleOutput(), columns)
-            return
-        with writing(out):
-            write_table(out, columns)
-        tell(f"{out}: {counted(len(rows.X), 'row')}, {counted(rows.n_missing, 'missing cell')} filled in.")
+        write_result(out, columns)
+        if out is not None:
+            tell(
+                f"{out}: {counted(len(rows.X), 'row')}, {counted(rows.n_missing, 'missing cell')} filled in."
+            )
 
 
 def _plain(cells: NDArray[Any], is_text: bool) -> NDArray[Any]:

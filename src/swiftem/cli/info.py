@@ -11,7 +11,6 @@ from swiftem.cli.failures import one_sentence
 from swiftem.cli.options import ModelArgument
 from swiftem.cli.rows import check_model_file, is_regression, names_of, open_model
 from swiftem.cli.screen import Console
-from swiftem.cli.topics import topic_table
 from swiftem.core.checks import shortened
 from swiftem.show.numbers import mean_text
 
@@ -34,7 +33,7 @@ def info(context: typer.Context, model: ModelArgument) -> None:
             console.say("Unknown kind of model: upgrade swiftem to see details.")
         else:
             console.say()
-            console.say(topic_table(fitted) if kind == "PLSA" else fitted.summary())
+            console.say(fitted.summary())
 
 
 def _of_model(model: Any) -> dict[str, str]:

@@ -90,7 +90,7 @@ def read_seed(seed: int | None) -> int | None:
     return seed
 
 
-def option(*names: str, panel: str, metavar: str = "", help: str | None = None, **more: Any) -> Any:
+def option(panel: str, metavar: str, *names: str, help: str | None = None, **more: Any) -> Any:
     """Return an option in a panel of the help."""
     return typer.Option(*names, metavar=metavar or None, help=help, rich_help_panel=panel, **more)
 
@@ -101,6 +101,13 @@ def given(**parameters: Any) -> dict[str, Any]:
 
 
 FORMATS = "CSV (.csv, .tsv, .txt), .parquet or .npy"
+METHOD = f"{', '.join(METHODS)} or auto."
+FAMILY = 'gaussian (default), poisson, ..., auto, or by column: "poisson=a,b;gamma=c".'
+COLUMNS = "Columns by name or number, or all but -A,-B."
+SKIP = "Rows with missing values: fail, or skip them."
+IGNORE = "Rows with missing values: fail, skip them, or ignore the missing cells."
+LIMIT = "Memory limit, such as 500MB, for files read in parts."
+
 TableArgument = Annotated[Path, typer.Argument(metavar="TABLE", help=f"{FORMATS}.")]
 TablesArgument = Annotated[
     list[Path], typer.Argument(metavar="TABLE", help=f"{FORMATS}: a file, several, or a folder.")
@@ -108,88 +115,39 @@ TablesArgument = Annotated[
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
 ColumnsOption = Annotated[
     str | None,
-    option(
-        "--columns",
-        "-c",
-        metavar="A,B,...",
-        panel=DATA,
-        help="Columns by name or number, or all but -A,-B.",
-        show_default="all numeric",
-    ),
+    option(DATA, "A,B,...", "--columns", "-c", help=COLUMNS, show_default="all numeric"),
 ]
 LabelOption = Annotated[
     str | None,
-    option(
-        "--label", "-l", metavar="COLUMN", panel=DATA, help="Known groups to compare with the components."
-    ),
+    option(DATA, "COLUMN", "--label", "-l", help="Known groups to compare with the components."),
 ]
-WeightsOption = Annotated[
-    str | None, option("--weights", "-w", metavar="COLUMN", panel=DATA, help="Weights of the rows.")
-]
+WeightsOption = Annotated[str | None, option(DATA, "COLUMN", "--weights", "-w", help="Weights of the rows.")]
 ResponseOption = Annotated[
-    str | None,
-    option("--response", "-r", metavar="COLUMN", panel=DATA, help="Fit regressions of this column."),
+    str | None, option(DATA, "COLUMN", "--response", "-r", help="Fit regressions of this column.")
 ]
-MissingOption = Annotated[
-    str | None,
-    option(
-        "--missing",
-        metavar="error|skip|ignore",
-        panel=DATA,
-        help="Rows with missing values: fail, skip them, or ignore the missing cells.",
-        show_default=False,
-    ),
-]
+MissingOption = Annotated[str | None, option(DATA, "error|skip|ignore", help=IGNORE, show_default=False)]
 SkipOption = Annotated[
     str | None,
     option(
-        "--missing",
-        metavar="error|skip",
-        panel=DATA,
-        help="Rows with missing values: fail, or skip them.",
-        show_default="ignore the missing cells, if the fit did",
+        DATA, "error|skip", "--missing", help=SKIP, show_default="ignore the missing cells, if the fit did"
     ),
 ]
-ComponentsOption = Annotated[
-    int | None, option("--components", "-k", metavar="K", panel=MODEL, show_default=False)
-]
-CovarianceOption = Annotated[str | None, option(metavar="KIND", panel=MODEL)]
-FamilyOption = Annotated[
-    str | None,
-    option(
-        metavar="NAME",
-        panel=MODEL,
-        help='gaussian (default), poisson, ..., auto, or by column: "poisson=a,b;gamma=c".',
-        show_default=False,
-    ),
-]
-MethodOption = Annotated[
-    str | None,
-    option(metavar="NAME", panel=FIT, help=f"{', '.join(METHODS)} or auto.", show_default=False),
-]
+ComponentsOption = Annotated[int | None, option(MODEL, "K", "--components", "-k", show_default=False)]
+CovarianceOption = Annotated[str | None, option(MODEL, "KIND")]
+FamilyOption = Annotated[str | None, option(MODEL, "NAME", help=FAMILY, show_default=False)]
+MethodOption = Annotated[str | None, option(FIT, "NAME", help=METHOD, show_default=False)]
 SeedOption = Annotated[
-    int,
-    option("--seed", "-s", metavar="N", panel=FIT, callback=read_seed, help="Seed of starts and draws."),
+    int, option(FIT, "N", "--seed", "-s", callback=read_seed, help="Seed of starts and draws.")
 ]
-DeviceOption = Annotated[
-    str | None, option(metavar="NAME", panel=FIT, help="cpu, cuda or cuda:1.", show_default=False)
-]
-MemoryLimitOption = Annotated[
-    str | None,
-    option(
-        metavar="SIZE",
-        panel=FIT,
-        help="Memory limit, such as 500MB, for files read in parts.",
-        show_default=False,
-    ),
-]
+DeviceOption = Annotated[str | None, option(FIT, "NAME", help="cpu, cuda or cuda:1.", show_default=False)]
+MemoryLimitOption = Annotated[str | None, option(FIT, "SIZE", help=LIMIT, show_default=False)]
 ModelFileOption = Annotated[
     Path | None,
     option(
+        OUTPUT,
+        "MODEL",
         "--out",
         "-o",
-        metavar="MODEL",
-        panel=OUTPUT,
         callback=model_file,
         help="File for the model, which is otherwise only shown.",
     ),
@@ -197,10 +155,10 @@ ModelFileOption = Annotated[
 ResultOption = Annotated[
     Path | None,
     option(
+        OUTPUT,
+        "FILE",
         "--out",
         "-o",
-        metavar="FILE",
-        panel=OUTPUT,
         callback=table_file,
         help="File for the result: .csv, .tsv, .parquet or .npy.",
         show_default="CSV to standard output",

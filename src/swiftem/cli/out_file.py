@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,6 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from swiftem.cli.screen import VisibleOutput
 from swiftem.core.files import replacing
 
 
@@ -33,11 +35,10 @@ def table_file(path: Path | None) -> Path | None:
     """Return the file for predictions; raise BadParameter if it cannot be written."""
     if path is None:
         return None
-    ending = path.suffix.lower()
-    if ending not in WRITTEN:
-        raise typer.BadParameter(
-            f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
-        )
+    try:
+        _ending(path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     return _writable(path)
 
 
@@ -68,6 +69,27 @@ def _writable(path: Path) -> Path:
     return path
 
 
+def _ending(path: Path) -> str:
+    """Return the ending of a table; raise ValueError for another file."""
+    ending = path.suffix.lower()
+    if ending not in WRITTEN:
+        raise ValueError(
+            f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
+        )
+    return ending
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """Create the folder of a file, and add the file's name to an error of the system."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(f"{out} cannot be written ({reason}).") from None
+
+
 def _try(folder: Path, what: str, instead: str) -> None:
     """Write a nameless file to a folder; raise BadParameter if that fails.
 
@@ -94,6 +116,15 @@ ROWS = 10_000
 """Rows converted to text at a time."""
 
 
+def write_result(out: Path | None, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns to a file, or as CSV to standard output."""
+    if out is None:
+        write_csv(VisibleOutput(), columns)
+        return
+    with writing(out):
+        write_table(out, columns)
+
+
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     r"""Write columns (n,) of equal length to a file, atomically; its folder must exist.
 
@@ -109,21 +140,12 @@ def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     ...     file.read_text()
     'a,b\n1,0.1\n2,0.2\n'
     """
-    ending = path.suffix.lower()
-    if ending not in WRITTEN:
-        raise ValueError(
-            f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
-        )
+    if path.suffix.lower() != ".npy":
+        write_table_blocks(path, [columns])
+        return
     with replacing(path) as file:
-        if ending == ".npy":
-            parts = list(columns.values())
-            np.save(file, parts[0] if len(parts) == 1 else np.column_stack(parts), allow_pickle=False)
-        elif ending == ".parquet":
-            _write_parquet(file, columns)
-        else:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            write_csv(text, columns, "\t" if ending == ".tsv" else ",")
-            text.detach()
+        parts = list(columns.values())
+        np.save(file, parts[0] if len(parts) == 1 else np.column_stack(parts), allow_pickle=False)
 
 
 def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]]) -> None:
@@ -138,23 +160,14 @@ def write_table_blocks(path: Path, blocks: Iterable[Mapping[str, NDArray[Any]]])
     ...     file.read_text()
     'a\n1\n2\n'
     """
+    ending = _ending(path)
     with replacing(path) as file:
-        if path.suffix.lower() == ".parquet":
-            import pyarrow as pa
-            from pyarrow import parquet
-
-            writer = None
-            for columns in blocks:
-                table = pa.table(dict(columns))
-                if writer is None:
-                    writer = parquet.ParquetWriter(file, table.schema)
-                writer.write_table(table)
-            if writer is not None:
-                writer.close()
+        if ending == ".parquet":
+            _write_parquet(file, blocks)
             return
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         for number, columns in enumerate(blocks):
-            write_csv(text, columns, "\t" if path.suffix.lower() == ".tsv" else ",", header=number == 0)
+            write_csv(text, columns, "\t" if ending == ".tsv" else ",", header=number == 0)
         text.detach()
 
 
@@ -172,8 +185,12 @@ def write_csv(
     text.flush()
 
 
-def _write_parquet(file: BinaryIO, columns: Mapping[str, NDArray[Any]]) -> None:
+def _write_parquet(file: BinaryIO, blocks: Iterable[Mapping[str, NDArray[Any]]]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    parquet.write_table(pa.table(dict(columns)), file)
+    tables = (pa.table(dict(columns)) for columns in blocks)
+    first = next(tables)
+    with parquet.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)

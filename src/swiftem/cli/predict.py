@@ -8,7 +8,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.failures import one_sentence, tell, writing
+from swiftem.cli.failures import one_sentence, tell
 from swiftem.cli.options import (
     OUTPUT,
     Choice,
@@ -18,11 +18,12 @@ from swiftem.cli.options import (
     TableArgument,
     option,
 )
-from swiftem.cli.out_file import not_the_same, write_csv, write_table
+from swiftem.cli.out_file import not_the_same, write_result
 from swiftem.cli.rows import is_regression, open_model, rows_of_model
-from swiftem.cli.screen import VisibleOutput
 from swiftem.core.checks import shortened
 from swiftem.show.numbers import counted
+
+PROBA = "Add the log-likelihood of each row and the probability of each component."
 
 
 def predict(
@@ -31,11 +32,7 @@ def predict(
     table: TableArgument,
     proba: Annotated[
         bool,
-        option(
-            "--proba",
-            panel=OUTPUT,
-            help="Add the log-likelihood of each row and the probability of each component.",
-        ),
+        option(OUTPUT, "", "--proba", help=PROBA),
     ] = False,
     missing: SkipOption = None,
     out: ResultOption = None,
@@ -65,11 +62,9 @@ def predict(
             )
             shares = mixture.predict_proba(*data)
             columns |= {f"probability_{m}": shares[:, m] for m in range(shares.shape[1])}
+        write_result(out, columns)
         if out is None:
-            write_csv(VisibleOutput(), columns)
             return
-        with writing(out):
-            write_table(out, columns)
         what = "without their response: predictions alone"
         if "label" in columns:
             counts = np.bincount(columns["label"], minlength=mixture.n_components)

@@ -12,8 +12,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.failures import INTERRUPTED, tell, writing
+from swiftem.cli.failures import INTERRUPTED, tell
 from swiftem.cli.options import Choice
+from swiftem.cli.out_file import writing
 from swiftem.core.checks import shortened
 from swiftem.core.process import uninterrupted
 from swiftem.core.types import Array, Index
@@ -114,7 +115,7 @@ def read_rows(
     tables: Sequence[Path],
     choice: Choice,
     family: Any = None,
-    memory_limit: str | None = None,
+    memory_limit: int | str | None = None,
     *,
     at_once: bool = False,
 ) -> Rows:

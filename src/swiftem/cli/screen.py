@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import rich.console
@@ -38,6 +38,11 @@ class Console(rich.console.Console):
         width = None if self.is_terminal else PIPE
         self.print(line, width=width, overflow="ignore", crop=False, no_wrap=is_table)
 
+    def say_all(self, lines: Iterable[str]) -> None:
+        """Print sentences, one per line."""
+        for line in lines:
+            self.say(line)
+
     def say_facts(self, facts: Mapping[str, str]) -> None:
         """Print names and values, one per line."""
         width = max(map(len, facts))
@@ -47,6 +52,15 @@ class Console(rich.console.Console):
     def doing(self, what: str) -> AbstractContextManager[Any]:
         """Return a context that shows in a terminal what is being done."""
         return self.status(Text(what)) if self.is_terminal else nullcontext()
+
+    @contextmanager
+    def counting(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
+        """Show in a terminal how many parts are done; the context takes a line for each of them."""
+        from swiftem.fit.watch import progress_bar
+
+        with progress_bar(self) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda line: bar.update(task, advance=1, description=line.partition(":")[0])
 
 
 class VisibleOutput:

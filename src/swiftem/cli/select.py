@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ from swiftem.cli.options import (
     read_counts,
 )
 from swiftem.cli.out_file import not_the_same
-from swiftem.cli.rows import Rows, family_of, read_rows, saved
+from swiftem.cli.rows import family_of, read_rows, saved
 from swiftem.cli.screen import MOST_ROWS, Console
 from swiftem.show.numbers import counted
 
@@ -40,20 +40,20 @@ def select(
     response: ResponseOption = None,
     n_components: Annotated[
         str,
-        option("--components", "-k", metavar="A:B", panel=MODEL, help="A range, or a list such as 2,4,8."),
+        option(MODEL, "A:B", "--components", "-k", help="A range, or a list such as 2,4,8."),
     ] = "1:10",
     family: FamilyOption = None,
     covariance_types: Annotated[
         list[str] | None,
         option(
+            MODEL,
+            "KIND",
             "--covariance-type",
-            metavar="KIND",
-            panel=MODEL,
             help="Kind of the covariances; can be repeated.",
             show_default="all four",
         ),
     ] = None,
-    criterion: Annotated[str, option(metavar="bic|aic|icl", panel=FIT)] = "bic",
+    criterion: Annotated[str, option(FIT, "bic|aic|icl")] = "bic",
     random_state: SeedOption = 0,
     out: ModelFileOption = None,
 ) -> None:
@@ -61,6 +61,10 @@ def select(
 
     Ctrl-C ends the command and keeps the fits that are complete.
     """
+    from sklearn.exceptions import ConvergenceWarning
+
+    from swiftem import select as run_select
+
     with one_sentence(context):
         not_the_same(out, *tables)
         counts = read_counts(n_components)
@@ -76,11 +80,21 @@ def select(
         rows.check_enough(max(counts))
         if wanted is not None:
             parameters["family"] = family_of(wanted, rows)[0]
-        sizes = f"{counts[0]} to {counts[-1]} components"
-        if len(counts) == 1:
-            sizes = counted(counts[0], "component")
-        console.say(f"{rows.said}; {sizes}.")
-        found = _select(console, rows, counts, criterion, random_state, parameters)
+        many = f"{counts[0]} to {counts[-1]} components"
+        console.say(f"{rows.said}; {many if len(counts) > 1 else counted(counts[0], 'component')}.")
+        kinds = 1 if wanted is not None else len(covariance_types or range(4))
+        with warnings.catch_warnings(), console.counting("Fitting", len(counts) * kinds) as step:
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the table says it
+            found = run_select(
+                rows.X,
+                counts,
+                criterion=criterion,
+                sample_weight=rows.weights,
+                y=rows.y,
+                random_state=random_state,
+                verbose=step,
+                **parameters,
+            )
         rows.name(found.best)
         with saved(found.best, out):
             console.say(found.shown)
@@ -95,33 +109,3 @@ def select(
                 console.say(f"Model: {out}")
         if found.interrupted:
             raise typer.Exit(INTERRUPTED)
-
-
-def _select(
-    console: Console,
-    rows: Rows,
-    counts: list[int],
-    criterion: str,
-    random_state: int,
-    parameters: dict[str, Any],
-) -> Any:
-    """Return the selection; in a terminal a bar shows how many fits are done."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    from swiftem import select as run_select
-    from swiftem.fit.watch import progress_bar
-
-    kinds = 1 if "family" in parameters else len(parameters.get("covariance_types", range(4)))
-    with warnings.catch_warnings(), progress_bar(console) as bar:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says it
-        task = bar.add_task("Fitting", total=len(counts) * kinds)
-        return run_select(
-            rows.X,
-            counts,
-            criterion=criterion,
-            sample_weight=rows.weights,
-            y=rows.y,
-            random_state=random_state,
-            verbose=lambda line: bar.update(task, advance=1, description=line.partition(":")[0]),
-            **parameters,
-        )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
 import typer
 
-from swiftem.cli.failures import ARGUMENTS, FAILED, INTERRUPTED, one_sentence, refuse, tell
+from swiftem.cli.failures import (
+    ARGUMENTS,
+    FAILED,
+    INTERRUPTED,
+    fitted_with_warnings,
+    one_sentence,
+    refuse,
+    tell,
+)
 from swiftem.cli.options import (
     DATA,
     MODEL,
@@ -28,8 +35,15 @@ from swiftem.cli.out_file import writable_folder
 from swiftem.cli.rows import open_model
 from swiftem.cli.screen import Console
 from swiftem.core.process import clock, uninterrupted
-from swiftem.show.numbers import counted, mean_text, seconds_text, share_text
-from swiftem.show.table import Table
+from swiftem.show.numbers import counted, mean_text, seconds_text
+
+if TYPE_CHECKING:
+    from swiftem import PLSA
+    from swiftem.cli.topics_files import Corpus, Results
+    from swiftem.data.documents.counts import CorpusCounts
+    from swiftem.fit.selection import Selection
+    from swiftem.topics.explorer.names import TopicNames
+    from swiftem.topics.select import NumberOfTopics
 
 MODEL_FILE, PAGE = "model.swiftem", "topics.html"
 APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"}
@@ -37,185 +51,82 @@ APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"
 MOST_NUMBERS = 8
 """Numbers of topics that are compared."""
 N_WORDS = 5000
-WORDS = 10
-"""Shown of a topic."""
+NONE_YET = "Interrupted before there were topics; nothing was written."
+
+CORPUS = (
+    "A folder of text files, a file with one document per line, CSV or Parquet with a column of text, or "
+    "counts (UCI, lda-c, MatrixMarket, SciPy's .npz)."
+)
+WORDS = "Number of words, the most frequent ones; of counts a file with the words, one per line."
+STOP = "Words of texts to leave out: of a language such as de, or in a file."
+PHRASES = 'Count pairs of words such as "new york" as one word.'
+BY = "Show topics by this column of dates or groups; of files in a folder: folder."
+APPLY = "Find the topics of this model, instead of new ones."
+NAMES = "Names of topics, and topics to merge, from topics.html."
+OUT = "Folder for the page, the model and the tables."
+CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help=CORPUS)]
+TextColumnOption = Annotated[str | None, option(DATA, "COLUMN", show_default="found by its length")]
+WordsOption = Annotated[str, option(DATA, "N|FILE", "--words", help=WORDS)]
+StopWordsOption = Annotated[str, option(DATA, "LANGUAGE|FILE|none", help=STOP)]
+PhrasesOption = Annotated[bool, option(DATA, "", "--phrases", help=PHRASES)]
+TopicsOption = Annotated[
+    str, option(MODEL, "K|A:B", "--topics", "-k", help="Number of topics; several are compared.")
+]
+ApplyOption = Annotated[Path | None, option(MODEL, "MODEL", help=APPLY)]
+ByOption = Annotated[str | None, option(OUTPUT, "COLUMN", "--by", help=BY)]
+NamesOption = Annotated[Path | None, option(OUTPUT, "FILE", help=NAMES)]
+FolderOption = Annotated[Path, option(OUTPUT, "DIR", "--out", "-o", callback=writable_folder, help=OUT)]
 
 
 def topics(
     context: typer.Context,
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CORPUS",
-            help="A folder of text files, a file with one document per line, CSV or Parquet with a column of "
-            "text, or counts (UCI, lda-c, MatrixMarket, SciPy's .npz).",
-        ),
-    ],
-    text_column: Annotated[
-        str | None, option("--text-column", metavar="COLUMN", panel=DATA, show_default="found by its length")
-    ] = None,
-    n_words: Annotated[
-        str,
-        option(
-            "--words",
-            metavar="N|FILE",
-            panel=DATA,
-            help="Number of words, the most frequent ones; of counts a file with the words, one per line.",
-        ),
-    ] = str(N_WORDS),
-    stop_words: Annotated[
-        str,
-        option(
-            metavar="LANGUAGE|FILE|none",
-            panel=DATA,
-            help="Words of texts to leave out: of a language such as de, or in a file.",
-        ),
-    ] = "english",
-    phrases: Annotated[
-        bool, option("--phrases", panel=DATA, help='Count pairs of words such as "new york" as one word.')
-    ] = False,
-    n_components: Annotated[
-        str,
-        option(
-            "--topics", "-k", metavar="K|A:B", panel=MODEL, help="Number of topics; several are compared."
-        ),
-    ] = "10",
-    apply: Annotated[
-        Path | None,
-        option(metavar="MODEL", panel=MODEL, help="Find the topics of this model, instead of new ones."),
-    ] = None,
+    corpus: CorpusArgument,
+    text_column: TextColumnOption = None,
+    n_words: WordsOption = str(N_WORDS),
+    stop_words: StopWordsOption = "english",
+    phrases: PhrasesOption = False,
+    n_components: TopicsOption = "10",
+    apply: ApplyOption = None,
     method: MethodOption = None,
     random_state: SeedOption = 0,
     device: DeviceOption = None,
     memory_limit: MemoryLimitOption = None,
-    label_column: Annotated[
-        str | None,
-        option(
-            "--by",
-            metavar="COLUMN",
-            panel=OUTPUT,
-            help="Show topics by this column of dates or groups; of files in a folder: folder.",
-        ),
-    ] = None,
-    names: Annotated[
-        Path | None,
-        option(metavar="FILE", panel=OUTPUT, help="Names of topics, and topics to merge, from topics.html."),
-    ] = None,
-    out: Annotated[
-        Path,
-        option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            panel=OUTPUT,
-            callback=writable_folder,
-            help="Folder for the page, the model and the tables.",
-        ),
-    ] = Path("results/topics"),
+    label_column: ByOption = None,
+    names: NamesOption = None,
+    out: FolderOption = Path("results/topics"),
 ) -> None:
     """Find the topics of a collection of texts.
 
     Writes a page for the browser, the model, and tables of topics and documents. Ctrl-C keeps what is done.
     """
-    from swiftem.cli.topics_files import Results, groups_of, write_results
-    from swiftem.cli.topics_in_blocks import CorpusInBlocks, corpus_in_blocks
-    from swiftem.data import read_corpus
+    from swiftem import PLSA
+    from swiftem.cli.topics_files import Results
     from swiftem.topics.explorer.names import read_names
 
     console = Console()
-    vocabulary = None if n_words.isdigit() else Path(n_words)
     with one_sentence(context):
+        reading: dict[str, Any] = {"text_column": text_column, "leave_out": out, **_words(n_words)}
         to_name = None if names is None else read_names(names)
         if apply is not None:
             refuse(context, APPLIES, "this is for new topics; those of --apply are as they were fitted.")
-            _apply(console, apply, corpus, text_column, vocabulary, to_name, device, out)
+            _apply(console, _model_of(apply, device), corpus, reading, to_name, out)
             return
         numbers = thinned(read_counts(n_components))
         parameters = given(method=method, device=device)
-        _check(parameters)
-        words = {"stop_words": _stop_words(stop_words), "phrases": phrases}
-        if vocabulary is None and int(n_words) < 1:
-            raise ValueError(f"n_words must be at least 1, got {n_words}.")
-        with console.doing("Reading the corpus"):
-            blocks: CorpusInBlocks | None = None
-            if memory_limit is not None and corpus.exists():
-                purposes = {"text_column": text_column, "label_column": label_column, **words}
-                blocks = corpus_in_blocks(corpus, memory_limit, vocabulary, purposes)
-            read = (
-                read_corpus(
-                    corpus,
-                    n_words=N_WORDS if vocabulary is not None else int(n_words),
-                    text_column=text_column,
-                    vocabulary=vocabulary,
-                    leave_out=out,
-                    label_column=label_column,
-                    **words,
-                )
-                if blocks is None
-                else blocks.sample
-            )
-            groups = groups_of(read, label_column)
-        notes = [*read.notes, *(groups.notes if groups is not None else ())]
-        for note in notes:
-            console.say(note)
-        size, tokens = (len(read), read.n_tokens) if blocks is None else (blocks.n_documents, blocks.n_tokens)
-        console.say(
-            f"{counted(size, 'document')} with {tokens:,.10g} words, {read.counts.shape[1]:,} of them "
-            "different."
-        )
-        if size < numbers[-1]:
-            each = " (each line is one)" if read.format == "text" else ""
-            raise ValueError(
-                f"n_components must be at most the number of documents, but {corpus} has "
-                f"{counted(size, 'document')}{each}, got {numbers[-1]}."
-            )
-        if len(numbers) > 1 and blocks is not None:
-            raise ValueError("n_components must be one number for counts that are read in blocks.")
-    with one_sentence(context, "Interrupted before there were topics; nothing was written."):
-        began, selection = clock(), None
-        if len(numbers) == 1:
-            counts = read.counts if blocks is None else blocks.source
-            model, is_interrupted = _fit(
-                console, counts, numbers[0], memory_limit, parameters | {"random_state": random_state}
-            )
-        else:
-            selection = _compare(console, read.counts, numbers, random_state, parameters)
-            model, is_interrupted = selection.best, selection.interrupted
-            console.say(selection.shown)
-            notes.append(selection.reason)
-        ending = _ending(model, clock() - began, is_interrupted)
-        fitted, given_names = model, ("",) * len(model.components_)
+        PLSA(**parameters)._validate_params()  # before anything is read
+        reading |= {"label_column": label_column, "stop_words": _stop_words(stop_words), "phrases": phrases}
+        found = _read(console, corpus, memory_limit, reading, numbers)
+    with one_sentence(context, NONE_YET):
+        fit = _fit(console, found, numbers, memory_limit, parameters | {"random_state": random_state})
+        notes = [*found.notes, *([] if fit.selection is None else [fit.selection.reason])]
+        model, given_names = fit.model, ("",) * len(fit.model.components_)
         if to_name is not None:
-            model, given_names, more = to_name.apply(model, read.word_names())
-            notes += more
-            for note in more:
-                console.say(note)
+            model, given_names, lost = to_name.apply(model, found.read.word_names())
+            console.say_all(lost)
+            notes += lost
     command = shlex.join(context.find_root().meta[ARGUMENTS])
-    results = Results(
-        corpus, read, model, fitted, ending, groups, tuple(notes), given_names, selection, blocks, command
-    )
-    written: list[str] = []
-    try:
-        with uninterrupted():
-            out.mkdir(parents=True, exist_ok=True)
-            _save(model, read.words, out / MODEL_FILE)
-            written.append(MODEL_FILE)
-        console.say(topic_table(model, given_names, model.coherence(read.counts)))
-        console.say()
-        console.say(ending)
-        for file in write_results(results, out, label_column, random_state):
-            written.append(file.name)
-    except KeyboardInterrupt:
-        is_interrupted = True
-    except OSError as error:
-        tell(f"The results could not be written to {out}: {error.strerror or error}.")
-        raise typer.Exit(FAILED) from None
-    if is_interrupted:
-        console.say(f"Interrupted. Wrote {', '.join(written) or 'nothing'}.")
-    if PAGE in written:
-        console.say(f"Page: {out / PAGE} (open it in a browser); model and tables are beside it.")
-    if is_interrupted:
-        raise typer.Exit(INTERRUPTED)
+    results = Results(found, model, fit.model, fit.ending, notes, given_names, fit.selection, command)
+    _write(console, results, out, random_state, is_interrupted=fit.is_interrupted)
 
 
 def thinned(counts: list[int]) -> list[int]:
@@ -230,44 +141,16 @@ def thinned(counts: list[int]) -> list[int]:
     return sorted({min(counts, key=lambda count: abs(count - one)) for one in wanted})
 
 
-def topic_table(model: Any, names: Sequence[str] = (), coherence: Any = None, shares: Any = None) -> Table:
-    """Return the topics with their words, the most prevalent first.
-
-    Parameters
-    ----------
-    model : PLSA
-        The model.
-    names : sequence of str, length K
-        Names that somebody gave to topics, or nothing.
-    coherence : array-like, shape (K,), optional
-        A further column.
-    shares : array-like, shape (K,), optional
-        Shares of the topics; by default of the corpus that was fitted.
-    """
-    heads = (
-        None if hasattr(model, "feature_names_in_") else [f"word {v}" for v in range(model.n_features_in_)]
-    )
-    words = model.top_words(heads, n=WORDS)
-    prevalence = np.asarray(model.topic_prevalence() if shares is None else shares)
-    rows: list[list[Any]] = []
-    for k in np.argsort(-prevalence, kind="stable").tolist():
-        name = (names[k] if names else "") or ("background" if k == model.background_ else "")
-        text = f"{name}: {', '.join(words[k])}" if name else ", ".join(words[k])
-        rows.append([k, share_text(prevalence[k]), *([] if coherence is None else [coherence[k]]), text])
-    heads = ["topic", "share", *([] if coherence is None else ["coherence"]), "words"]
-    title = counted(len(words), "topic")
-    formats = {"coherence": lambda value: f"{value:z.2f}"}
-    return Table(title, heads, rows, formats=formats, n_index=2)
+def _words(text: str) -> dict[str, Any]:
+    """Return the arguments of ``read_corpus`` for a number of words, or for a file of words."""
+    if not text.isdigit():
+        return {"vocabulary": Path(text)}
+    if int(text) < 1:
+        raise ValueError(f"n_words must be at least 1, got {text}.")
+    return {"n_words": int(text)}
 
 
-def _check(parameters: dict[str, Any]) -> None:
-    """Let the estimator check its parameters before anything is read."""
-    from swiftem import PLSA
-
-    PLSA(**parameters)._validate_params()
-
-
-def _stop_words(text: str) -> Any:
+def _stop_words(text: str) -> str | list[str] | None:
     """Return a language, the words of a file, or None."""
     if text != "none" and Path(text).is_file():
         try:
@@ -277,111 +160,156 @@ def _stop_words(text: str) -> Any:
     return None if text == "none" else text
 
 
-def _fit(
-    console: Console, counts: Any, number: int, memory_limit: str | None, parameters: dict[str, Any]
-) -> tuple[Any, bool]:
-    """Return the fitted model, and whether Ctrl-C ended the fit."""
-    from sklearn.exceptions import ConvergenceWarning
+def _read(
+    console: Console, path: Path, memory_limit: str | None, reading: dict[str, Any], numbers: Sequence[int]
+) -> Corpus:
+    """Return the corpus, and say what is in it; raise ValueError if it has too few documents."""
+    from swiftem.cli.topics_files import Corpus, groups_of
+    from swiftem.cli.topics_in_blocks import corpus_in_blocks
+    from swiftem.data import read_corpus
 
-    from swiftem import PLSA, config_context
-    from swiftem.fit.interrupted import InterruptedWarning
-
-    model = PLSA(number, **parameters, verbose=int(console.is_terminal))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with config_context(memory_limit=memory_limit):
-            model.fit(counts)
-    model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
-    for warning in caught:
-        if issubclass(warning.category, UserWarning) and not issubclass(warning.category, ConvergenceWarning):
-            tell(str(warning.message))
-    is_interrupted = any(issubclass(warning.category, InterruptedWarning) for warning in caught)
-    if is_interrupted and not len(model.history_):
-        raise KeyboardInterrupt  # the topics are those of the start
-    return model, is_interrupted
-
-
-def _compare(
-    console: Console, counts: Any, numbers: list[int], random_state: int, parameters: dict[str, Any]
-) -> Any:
-    """Return the comparison of several numbers of topics."""
-    from swiftem import select_topics
-    from swiftem.fit.watch import progress_bar
-
-    with progress_bar(console) as bar:
-        task = bar.add_task("Comparing numbers of topics", total=len(numbers))
-        return select_topics(
-            counts,
-            numbers,
-            random_state=random_state,
-            verbose=lambda line: bar.update(task, advance=1, description=line.partition(":")[0]),
-            **parameters,
+    with console.doing("Reading the corpus"):
+        blocks = None
+        if memory_limit is not None and path.exists():
+            blocks = corpus_in_blocks(path, memory_limit, reading)
+        read = read_corpus(path, **reading) if blocks is None else blocks.sample
+        groups = groups_of(read, reading["label_column"])
+    found = Corpus(path, read, groups, reading["label_column"], blocks)
+    console.say_all(found.notes)
+    console.say(
+        f"{counted(found.n_documents, 'document')} with {found.n_tokens:,.10g} words, "
+        f"{read.counts.shape[1]:,} of them different."
+    )
+    if found.n_documents < numbers[-1]:
+        each = " (each line is one)" if read.format == "text" else ""
+        raise ValueError(
+            f"n_components must be at most the number of documents, but {path} has "
+            f"{counted(found.n_documents, 'document')}{each}, got {numbers[-1]}."
         )
+    if len(numbers) > 1 and blocks is not None:
+        raise ValueError("n_components must be one number for counts that are read in blocks.")
+    return found
 
 
-def _ending(model: Any, seconds: float, is_interrupted: bool) -> str:
-    """Return how the fit ended, in a sentence."""
-    ended = "Converged" if model.converged_ else "Not converged"
-    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {seconds_text(seconds)}"
+class Fit(NamedTuple):
+    """A fitted model, how the fit ended, and the comparison that it is from."""
+
+    model: PLSA
+    ending: str
+    is_interrupted: bool
+    selection: Selection[PLSA, NumberOfTopics] | None = None
+
+
+def _fit(
+    console: Console,
+    corpus: Corpus,
+    numbers: list[int],
+    memory_limit: str | None,
+    parameters: Mapping[str, Any],
+) -> Fit:
+    """Fit the model, or one for each number of topics; raise KeyboardInterrupt if there is none yet."""
+    from swiftem import PLSA, config_context, select_topics
+
+    began, selection = clock(), None
+    if len(numbers) > 1:
+        with console.counting("Comparing numbers of topics", len(numbers)) as step:
+            selection = select_topics(corpus.read.counts, numbers, verbose=step, **parameters)
+        model, is_interrupted = selection.best, selection.interrupted
+        console.say(selection.shown)
+    else:
+        model = PLSA(numbers[0], **parameters, verbose=int(console.is_terminal))
+        counts = corpus.read.counts if corpus.blocks is None else corpus.blocks.source
+        with config_context(memory_limit=memory_limit):
+            is_interrupted = fitted_with_warnings(lambda: model.fit(counts))
+        model.verbose = 0  # the bar was for this terminal, not for whoever loads the model
+        if is_interrupted and not len(model.history_):
+            raise KeyboardInterrupt  # the topics are those of the start
+    ended = "Interrupted" if is_interrupted else "Converged" if model.converged_ else "Not converged"
+    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {seconds_text(clock() - began)}"
     value = f"Mean log-likelihood of a word {mean_text(model.log_likelihood_)}."
-    return f"{'Interrupted' if is_interrupted else ended} {spent}. {value}"
+    return Fit(model, f"{ended} {spent}. {value}", is_interrupted, selection)
 
 
-def _save(model: Any, words: Sequence[str] | None, file: Path) -> None:
-    """Save the model with its words; otherwise scikit-learn would require them in every call."""
-    if words is not None:
-        model.feature_names_in_ = np.array(words, dtype=object)
-    model.save(file)
+def _write(console: Console, results: Results, out: Path, random_state: int, *, is_interrupted: bool) -> None:
+    """Write the model, show it, and write the tables and the page; Ctrl-C keeps the files that are whole."""
+    from swiftem.cli.topics_files import write_results
+    from swiftem.topics.quality import topic_table
+
+    model, read, written = results.model, results.corpus.read, []
+    try:
+        with uninterrupted():
+            out.mkdir(parents=True, exist_ok=True)
+            if read.words is not None:  # otherwise scikit-learn would require them in every call
+                model.feature_names_in_ = np.array(read.words, dtype=object)
+            model.save(out / MODEL_FILE)
+            written.append(MODEL_FILE)
+        console.say(topic_table(model, results.names, model.coherence(read.counts)))
+        console.say()
+        console.say(results.ending)
+        for file in write_results(results, out, random_state):
+            written.append(file.name)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    except OSError as error:
+        _fail(out, error)
+    if is_interrupted:
+        console.say(f"Interrupted. Wrote {', '.join(written) or 'nothing'}.")
+    if PAGE in written:
+        console.say(f"Page: {out / PAGE} (open it in a browser); model and tables are beside it.")
+    if is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _fail(out: Path, error: OSError) -> NoReturn:
+    tell(f"The results could not be written to {out}: {error.strerror or error}.")
+    raise typer.Exit(FAILED) from None
+
+
+def _model_of(file: Path, device: str | None) -> PLSA:
+    """Return the topics in a file."""
+    model = open_model(file, instead="--apply takes a model, written by swiftem topics")
+    if not hasattr(model, "components_"):
+        raise ValueError(f"apply must be a model of topics, got {type(model).__name__} in {file}.")
+    found: PLSA = model.set_params(**given(device=device))
+    return found
 
 
 def _apply(
-    console: Console,
-    model_file: Path,
-    corpus: Path,
-    text_column: str | None,
-    vocabulary: Path | None,
-    names: Any,
-    device: str | None,
-    out: Path,
+    console: Console, model: PLSA, corpus: Path, reading: dict[str, Any], names: TopicNames | None, out: Path
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
     from swiftem.cli.topics_files import write_documents
     from swiftem.data import read_corpus
+    from swiftem.topics.quality import topic_table
 
-    model = open_model(model_file, instead="--apply takes a model, written by swiftem topics")
-    if not hasattr(model, "components_"):
-        raise ValueError(f"apply must be a model of topics, got {type(model).__name__} in {model_file}.")
-    model.set_params(**given(device=device))
     words = getattr(model, "feature_names_in_", None)
     given_names: Sequence[str] = ()
     if names is not None:
         heads = [f"word {v}" for v in range(model.n_features_in_)] if words is None else words
         model, given_names, notes = names.apply(model, heads)
-        for note in notes:
-            console.say(note)
+        console.say_all(notes)
     known = None if words is None else [str(word) for word in words]
-    found = read_corpus(
-        corpus, known_words=known, text_column=text_column, vocabulary=vocabulary, leave_out=out
-    )
-    if words is None and found.texts is not None:
-        raise ValueError(
-            f"{corpus} must be counts, as {model_file} was fitted to words without names, got texts."
-        )
-    if found.counts.shape[1] != model.n_features_in_:
-        raise ValueError(
-            f"{corpus} must have {model.n_features_in_:,} words, as many as {model_file} knows, got "
-            f"{found.counts.shape[1]:,}."
-        )
-    for note in found.notes:
-        console.say(note)
+    found = read_corpus(corpus, known_words=known, **reading)
+    _check_words(model, found, corpus)
+    console.say_all(found.notes)
     console.say(f"{counted(len(found), 'document')} with {found.n_tokens:,.10g} known words.")
     shares = model.transform(found.counts)
     try:
         out.mkdir(parents=True, exist_ok=True)
         file = write_documents(out, found, shares)
     except OSError as error:
-        tell(f"The results could not be written to {out}: {error.strerror or error}.")
-        raise typer.Exit(FAILED) from None
+        _fail(out, error)
     lengths = np.asarray(found.counts.sum(axis=1), dtype=np.float64).ravel()
     console.say(topic_table(model, given_names, shares=lengths @ shares / lengths.sum()))
     console.say(f"Shares of the topics in each document: {file}")
+
+
+def _check_words(model: PLSA, found: CorpusCounts, corpus: Path) -> None:
+    """Raise ValueError if the words of a corpus are not those of the model."""
+    if not hasattr(model, "feature_names_in_") and found.texts is not None:
+        raise ValueError(f"{corpus} must be counts, as the model has words without names, got texts.")
+    if found.counts.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"{corpus} must have {model.n_features_in_:,} words, as many as the model, got "
+            f"{found.counts.shape[1]:,}."
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,31 +17,58 @@ from swiftem.core.describe import environment
 from swiftem.core.files import replacing, write_atomically
 from swiftem.core.types import Array
 from swiftem.data.documents.counts import CorpusCounts
+from swiftem.fit.selection import Selection
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import mean_text
-from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.content import explorer_content, summarise_topics
 from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import summarise_topics
+from swiftem.topics.plsa import PLSA
+from swiftem.topics.select import NumberOfTopics
+
+
+class Corpus(NamedTuple):
+    """A corpus in a file or folder.
+
+    ``read`` is a sample of it if it is in ``blocks``, ``groups`` are documents by the column ``by``.
+    """
+
+    path: Path
+    read: CorpusCounts
+    groups: DocumentGroups | None
+    by: str | None
+    blocks: CorpusInBlocks | None
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out."""
+        return [*self.read.notes, *(self.groups.notes if self.groups is not None else ())]
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.read) if self.blocks is None else self.blocks.n_documents
+
+    @property
+    def n_tokens(self) -> float:
+        """Number of words."""
+        return self.read.n_tokens if self.blocks is None else self.blocks.n_tokens
 
 
 class Results(NamedTuple):
     """What a command has found.
 
-    ``fitted`` is the model before topics were merged, ``read`` a sample of the corpus if it is in ``blocks``,
-    ``selection`` the comparison of numbers of topics, ``names`` are names of topics.
+    ``fitted`` is the model before topics were merged, ``selection`` the comparison of numbers of topics,
+    ``names`` are names of topics.
     """
 
-    corpus: Path
-    read: CorpusCounts
-    model: Any
-    fitted: Any
+    corpus: Corpus
+    model: PLSA
+    fitted: PLSA
     ending: str
-    groups: DocumentGroups | None
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     names: tuple[str, ...]
-    selection: Any
-    blocks: CorpusInBlocks | None
+    selection: Selection[PLSA, NumberOfTopics] | None
     command: str
 
 
@@ -50,17 +77,18 @@ def groups_of(corpus: CorpusCounts, column: str | None) -> DocumentGroups | None
     return None if column is None else group_documents(corpus.labels or (), column)
 
 
-def write_results(results: Results, out: Path, by: str | None, random_state: int) -> Iterator[Path]:
+def write_results(results: Results, out: Path, random_state: int) -> Iterator[Path]:
     """Write tables and page; yield each file when it is whole."""
-    read, model = results.read, results.model
+    corpus, model = results.corpus, results.model
+    read = corpus.read
     # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
     shares = model.transform(read.counts)
     files = {"model.swiftem": "the model; swiftem topics --apply gives new texts to it"}
-    for file, what in _tables(results, out, by, shares):
+    for file, what in _tables(results, out, shares):
         files[file.name] = what
         yield file
     summary = summarise_topics(model, read, given=results.names)
-    title = results.corpus.resolve().name or str(results.corpus)
+    title = corpus.path.resolve().name or str(corpus.path)
     content = explorer_content(
         model,
         read,
@@ -68,7 +96,7 @@ def write_results(results: Results, out: Path, by: str | None, random_state: int
         summary,
         title=title,
         names=results.names,
-        by=None if results.groups is None else (str(by), results.groups),
+        by=None if corpus.groups is None else (str(corpus.by), corpus.groups),
     )
     facts = environment("scipy", "scikit-learn") | {
         "threads": str(get_threads()),
@@ -102,17 +130,18 @@ def topic_columns(shares: Array) -> dict[str, NDArray[Any]]:
     return {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
 
 
-def _tables(results: Results, out: Path, by: str | None, shares: Array) -> Iterator[tuple[Path, str]]:
+def _tables(results: Results, out: Path, shares: Array) -> Iterator[tuple[Path, str]]:
     """Write the tables; yield each file with a description when it is whole."""
     yield _write_words(results, out), "every topic's words with their probabilities"
-    if results.blocks is None:
-        file = write_documents(out, results.read, shares)
+    corpus = results.corpus
+    if corpus.blocks is None:
+        file = write_documents(out, corpus.read, shares)
     else:
         file = out / "document_topics.parquet"
-        results.blocks.write_documents(file, results.model)
+        corpus.blocks.write_documents(file, results.model)
     yield file, "every document's topics"
-    if results.groups is not None:
-        yield _write_groups(results.groups, results.read, out, str(by), shares), f"topics by {by}"
+    if corpus.groups is not None:
+        yield _write_groups(corpus.groups, corpus.read, out, str(corpus.by), shares), f"topics by {corpus.by}"
     if results.selection is not None:
         rows = results.selection.table
         file = out / "numbers_of_topics.parquet"
@@ -132,7 +161,7 @@ def _write_words(results: Results, out: Path) -> Path:
     file = out / "topic_words.parquet"
     columns = {
         "topic": np.repeat(np.arange(len(components)), components.shape[1]),
-        "word": np.array(results.read.word_names(), dtype=object)[order.ravel()],
+        "word": np.array(results.corpus.read.word_names(), dtype=object)[order.ravel()],
         "probability": np.take_along_axis(components, order, axis=1).ravel(),
     }
     write_table(file, columns)
@@ -158,8 +187,8 @@ def _settings(results: Results, random_state: int) -> dict[str, str]:
         alpha = f"learned, {model.alpha_.min():.2g} to {model.alpha_.max():.2g}"
     numbers = [] if results.selection is None else [row.n_components for row in results.selection.table]
     return {
-        "corpus": str(results.corpus),
-        "read as": results.read.format,
+        "corpus": str(results.corpus.path),
+        "read as": results.corpus.read.format,
         "method": f"{model.method} ({model.method_})" if model.method == "auto" else str(model.method),
         "topics": f"{len(model.components_)}" + (f" of {', '.join(map(str, numbers))}" if numbers else ""),
         "alpha, beta": f"{alpha}, {model.beta}",

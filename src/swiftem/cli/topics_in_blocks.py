@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swiftem.cli.out_file import write_table_blocks
 from swiftem.core.files import in_words
 from swiftem.core.problem import read_memory_limit
-from swiftem.data.documents.corpus import check_for_format, open_documents, recognise
+from swiftem.data.documents.corpus import USED_BY, check_for_format, open_documents, recognise
 from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledDocuments
 from swiftem.topics.compute.streamed import BLOCK
 
@@ -64,13 +64,11 @@ def _name(format: str, number: int) -> str:
     return NAMES[format].format(number + 1)
 
 
-def corpus_in_blocks(
-    path: Path, memory_limit: str, vocabulary: Path | None, purposes: Mapping[str, Any]
-) -> CorpusInBlocks | None:
+def corpus_in_blocks(path: Path, memory_limit: str, reading: Mapping[str, Any]) -> CorpusInBlocks | None:
     """Return a corpus that is too large to be loaded, or None if it can be loaded.
 
-    Its text is parsed once: the numbers are then in a temporary file, unless the disk is full. ``purposes``
-    are arguments of :func:`swiftem.data.read_corpus`, none of which counts use.
+    Its text is parsed once: the numbers are then in a temporary file, unless the disk is full. ``reading``
+    are arguments of :func:`swiftem.data.read_corpus`, of which counts use only the vocabulary.
 
     Raises
     ------
@@ -86,13 +84,13 @@ def corpus_in_blocks(
     if size <= limit:
         return None
     kind = recognise(path)
-    check_for_format(path, kind, **purposes)
+    check_for_format(path, kind, **{name: reading.get(name) for name in USED_BY})
     if kind not in NAMES:
         raise ValueError(
             f"memory_limit must be at least {in_words(size)} for {path}, got {memory_limit}: only counts "
             "in the formats uci and lda-c are read in blocks."
         )
-    opened: Any = open_documents(path, vocabulary, kind)
+    opened: Any = open_documents(path, reading.get("vocabulary"), kind)
     source = SpooledDocuments(opened, BLOCK, None)
     stride, kept, numbers, n_documents, n_tokens = 1, [], [], 0, 0.0
     for first, counts in source.blocks(BLOCK):

@@ -165,7 +165,7 @@ class Store:
             if saved.get(name) != value:
                 theirs, ours = str(saved.get(name))[:300], str(value)[:300]
                 raise ValueError(
-                    f"{self.name} belongs to another run: its {name} is {theirs}, that of this run is {ours}."
+                    f"{self.name} belongs to another run: its {name} is {theirs}, here it is {ours}."
                 )
         others = [name for name in VERSIONS if saved.get(name) != here[name]]
         if others:

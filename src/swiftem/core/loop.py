@@ -379,5 +379,5 @@ def map_arrays(function: Callable[[np.ndarray], np.ndarray], tree: Tree) -> Tree
         return {key: map_arrays(function, part) for key, part in tree.items()}
     if isinstance(tree, tuple):
         parts = [map_arrays(function, part) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+        return tuple(parts) if type(tree) is tuple else type(tree)(*parts)
     return tree

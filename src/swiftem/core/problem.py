@@ -34,8 +34,8 @@ TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 BASE = 48 * 10**6
 """Memory of every run, whatever the data: compiled code, buffers of BLAS and threads (measured)."""
-OF_A_START = 22 * 10**6
-"""Memory of an estimator in addition to its passes: sampled rows, and k-means on them."""
+OF_A_START = 36 * 10**6
+"""Memory of an estimator in addition to its passes: sampled rows, and statistics of candidates (measured)."""
 COPIES = 12
 """Vectors of statistics, and parameters of about that size, in memory at a time."""
 SHARE = 0.9
@@ -185,6 +185,12 @@ def available_memory() -> float:
 NO_LIMIT = Budget()
 
 
+class _OfThread(threading.local):
+    """The E-steps of a thread, made when it first needs them."""
+
+    compute: Compute | None = None
+
+
 class Problem:
     """A model bound to its data once: binding may read all data, for their mean.
 
@@ -224,7 +230,7 @@ class Problem:
         self.model, self.source, self.placement, self.budget = model, source, placement, budget
         # Typed as Any: estimators use members that BoundModel does not declare.
         self.bound: Any = source.bind(model) if bound is None else bound
-        self._of_thread = threading.local()
+        self._of_thread = _OfThread()
         if placement.device != "cpu" and not self.compute.is_on_device:  # before any work
             raise ValueError("device must be 'cpu' for this model: there are no passes on a GPU for it.")
 
@@ -232,7 +238,7 @@ class Problem:
         return {name: value for name, value in self.__dict__.items() if name != "_of_thread"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _of_thread=threading.local())
+        self.__dict__.update(state, _of_thread=_OfThread())
 
     def on(self, rows: Source) -> Problem:
         """Return the problem of the same bound model on other rows, for example a sample."""
@@ -243,10 +249,9 @@ class Problem:
     @property
     def compute(self) -> Compute:
         """The E-steps, which cache results about the data; every thread has its own."""
-        made: Compute | None = getattr(self._of_thread, "compute", None)
-        if made is None:
-            made = self._of_thread.compute = self.source.compute(self.bound, self.placement)
-        return made
+        if self._of_thread.compute is None:
+            self._of_thread.compute = self.source.compute(self.bound, self.placement)
+        return self._of_thread.compute
 
     def reserve(self, method: Method) -> Budget:
         """Return the budget minus the needs of ``method``; raise MemoryLimitError if they do not fit."""
@@ -286,11 +291,6 @@ class Problem:
             elif self.budget.limit is not None:
                 kind = "files and memory maps with memory_limit"
             raise ValueError(f"order must be 'iid' or 'shuffled' for {kind}, got 'weighted': use {instead}.")
-
-
-def allows_missing(model: Model) -> bool:
-    """Return whether the model accepts rows with missing cells."""
-    return model.missing == "ignore"
 
 
 def check_access(method: Method, source: Source) -> None:

@@ -67,7 +67,7 @@ class constant:
     def __post_init__(self) -> None:
         check_step(self.g)
 
-    def __call__(self, k: Any) -> Any:
+    def __call__(self, k: int) -> float:
         """Return γ_k."""
         return self.g
 

@@ -58,13 +58,13 @@ class ArraySource(Source):
             array, weight = array[weight > 0], weight[weight > 0]
         check_finite("data", array, allow_missing)
         self.y = array
-        self._weight, self.allow_missing = weight, allow_missing
+        self.weight, self.allow_missing = weight, allow_missing
 
     @classmethod
     def checked(cls, y: np.ndarray, weight: Array | None = None, allow_missing: bool = False) -> ArraySource:
         """Return the source of arrays that were checked before: finite, and without weights of zero."""
         source = cls.__new__(cls)
-        source.y, source._weight, source.allow_missing, source._all = y, weight, allow_missing, y
+        source.y, source.weight, source.allow_missing, source._all = y, weight, allow_missing, y
         return source
 
     def like(self, y: np.ndarray, weight: Array | None = None) -> ArraySource:
@@ -73,7 +73,7 @@ class ArraySource(Source):
 
     def unweighted(self) -> ArraySource:
         """Return a source of all rows, also of weight zero, without weights."""
-        return self if self._weight is None else ArraySource(self._all, allow_missing=self.allow_missing)
+        return self if self.weight is None else ArraySource(self._all, allow_missing=self.allow_missing)
 
     @property
     def n(self) -> int:
@@ -83,7 +83,7 @@ class ArraySource(Source):
     @cached_property
     def total_weight(self) -> float:
         """Sum of the weights."""
-        return float(self.n) if self._weight is None else float(self._weight.sum())
+        return float(self.n) if self.weight is None else float(self.weight.sum())
 
     def take(self, index: Index) -> Batch:
         """Return the rows with these indices."""
@@ -98,11 +98,6 @@ class ArraySource(Source):
 
     def _rows(self, which: Index | slice) -> np.ndarray:
         return self.y[which]
-
-    @property
-    def weight(self) -> Array | None:  # type: ignore[override]
-        """Weights of all samples, shape (n,), or None if all are one."""
-        return self._weight
 
     @property
     def tail(self) -> tuple[int, ...]:
@@ -121,7 +116,7 @@ class ArraySource(Source):
 
     def fingerprint(self) -> str:
         """Return a hash of the rows and weights."""
-        return fingerprint("array", self.y, self._weight)
+        return fingerprint("array", self.y, self.weight)
 
     def _weights(self, index: Index) -> Array:
-        return np.ones(len(index)) if self._weight is None else self._weight[index]
+        return np.ones(len(index)) if self.weight is None else self.weight[index]

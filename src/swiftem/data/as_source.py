@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from swiftem.core.checks import check_not_lazy, in_numpy, is_tensor, shown, torch_of
 from swiftem.core.model import Model
-from swiftem.core.problem import Problem, allows_missing, check_model
+from swiftem.core.problem import Problem, check_model
 from swiftem.core.source import Source
 from swiftem.data.array import ArraySource
 from swiftem.data.blocks import BlockSource, is_one_shot
@@ -20,6 +20,9 @@ from swiftem.data.documents.counts import is_sparse
 from swiftem.data.documents.tokens import CountSource, TokenSource
 from swiftem.data.tables import are_paths, open_source
 from swiftem.data.tensor import TensorSource
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 CUDA = 2
 """DLPack's number of NVIDIA's GPUs."""
@@ -33,7 +36,7 @@ def as_source(
     *,
     on_device: bool = False,
     allow_missing: bool = False,
-    client: Any = None,
+    client: Client | None = None,
 ) -> Source:
     """Return ``data`` as a source.
 
@@ -98,13 +101,17 @@ def read_problem(model: Model, data: Any, sample_weight: ArrayLike | None = None
     """Return the problem of model and data as in :func:`swiftem.run`; data may already be one."""
     if isinstance(data, Problem):
         if data.model is not model or sample_weight is not None:
-            raise ValueError("model and sample_weight must be those of the problem.")
+            raise ValueError(
+                "model must be the problem's, and sample_weight left out, if data are a problem."
+            )
         return data
     check_model(model)
-    return Problem(model, as_source(data, sample_weight, allow_missing=allows_missing(model)))
+    return Problem(model, as_source(data, sample_weight, allow_missing=model.missing == "ignore"))
 
 
-def _as_units(data: Any, sample_weight: ArrayLike | None, client: Any, allow_missing: bool) -> Source:
+def _as_units(
+    data: Any, sample_weight: ArrayLike | None, client: Client | None, allow_missing: bool
+) -> Source:
     """Return data as units, which a client computes if one is given."""
     from swiftem.data.units.source import UnitSource, open_units, units_of  # it imports this module
 
@@ -116,7 +123,7 @@ def _as_units(data: Any, sample_weight: ArrayLike | None, client: Any, allow_mis
         raise ValueError("sample_weight must be chunked like the rows of a Dask collection, or be a column.")
     if isinstance(data, UnitSource):
         if data.units.client is not client:
-            raise ValueError("client must be that of the units: give it to open_units.")
+            raise ValueError("client must be the client of the units: give it to open_units.")
         return data
     if are_paths(data):
         return open_units(data, client=client, allow_missing=allow_missing)
@@ -196,7 +203,7 @@ def kernels_of(device: str, data: Any = None) -> str | None:
     Parameters
     ----------
     device : str
-        "cpu", "cuda", "cuda:1", or "auto": that of ``data`` if they are on a GPU, else the CPU. "torch:cpu"
+        "cpu", "cuda", "cuda:1", or "auto": where ``data`` are if that is a GPU, else the CPU. "torch:cpu"
         is PyTorch's CPU device as if it were a GPU: for tests on machines without one.
     data : object
         The user's data.

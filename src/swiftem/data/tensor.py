@@ -46,7 +46,7 @@ class TensorSource(ArraySource):
             rows, weight = rows[torch.from_numpy(weight > 0.0).to(rows.device)], weight[weight > 0.0]
         #: The rows, on their device.
         self.tensor = rows.contiguous()
-        self._weight, self.allow_missing = weight, False
+        self.weight, self.allow_missing = weight, False
         largest = max(abs(float(end)) for end in torch.aminmax(self.tensor))
         if not np.isfinite(largest):
             is_bad = ~torch.isfinite(self.tensor).all(dim=1)
@@ -60,7 +60,7 @@ class TensorSource(ArraySource):
 
     def unweighted(self) -> ArraySource:
         """Return a source of all rows, also of weight zero, without weights."""
-        return self if self._weight is None else TensorSource(self._all)
+        return self if self.weight is None else TensorSource(self._all)
 
     @property
     def tail(self) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ class TensorSource(ArraySource):
         """Return the weighted mean of the rows, shape (d,), computed on the device."""
         origin = self.tensor[0].double()
         total = origin.new_zeros(len(origin))
-        weights = None if self._weight is None else torch_of("a tensor").from_numpy(self._weight)
+        weights = None if self.weight is None else torch_of("a tensor").from_numpy(self.weight)
         rows = max(1, NUMBERS // len(origin))
         for start in range(0, self.n, rows):
             away = self.tensor[start : start + rows].double() - origin

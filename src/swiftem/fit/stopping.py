@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from swiftem.core.checkpoint import check_form
+from swiftem.core.method import EStep
 from swiftem.core.types import Array
-from swiftem.methods.accelerated import Acceleration, Anderson, Space
+from swiftem.methods.accelerated import Acceleration, Anderson
 
 __all__ = ["MOST_PASSES", "MULTIPLE", "NEGLIGIBLE", "Leaps", "Remaining"]
 
@@ -48,7 +49,7 @@ class Leaps:
         """The statistics of the next pass, or None if it is at the current parameters."""
         return self.state.point if self.state is not None and self.state.leaps else None
 
-    def take(self, s: Array, objective: float, space: Space, is_calm: bool = False) -> Array:
+    def take(self, s: Array, objective: float, space: EStep, is_calm: bool = False) -> Array:
         """Return em's step from the last accepted point: ``s``, unless the pass was at a worse leap.
 
         Whether em has converged only its own steps tell. SQUAREM makes one before each leap, Anderson's

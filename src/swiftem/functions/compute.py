@@ -16,9 +16,9 @@ from swiftem.core.compute import Compute
 from swiftem.core.method import Update, declared
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.samples import Drawn, Samples, read_only
 from swiftem.functions.model import BoundFunctions, ExponentialFamilyModel, FunctionModel, is_finite
-from swiftem.kernels.loop import CompiledLoop
+from swiftem.kernels.loop import CompiledLoop, Drawn, Samples
+from swiftem.kernels.threads import read_only
 
 if TYPE_CHECKING:
     from swiftem.functions.kernel import Compiled, Functions

@@ -75,7 +75,7 @@ def kernel(function: Compiled) -> Any:
 helper: Callable[..., Compiled] = partial(_njit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Compile a function that only kernels call; Python must not call it.
 
-Options are those of :func:`numba.njit`, as in ``@helper(fastmath=REORDERED)``. LLVM decides whether it is
+Takes the options of :func:`numba.njit`, as in ``@helper(fastmath=REORDERED)``. LLVM decides whether it is
 inlined. Helpers that work on blocks are better called: with plain arrays as arguments their loops vectorise.
 Unsigned indices (``np.uintp``) help there.
 """

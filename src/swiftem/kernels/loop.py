@@ -1,18 +1,112 @@
-"""Compiled stretches of iterations, for any method that declares its update."""
+"""Compiled stretches of iterations, for any method that declares its update, and the samples they get."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.schedules import step_sizes
-from swiftem.core.types import Array, Theta
-from swiftem.data.samples import Drawn, Samples, samples_of
+from swiftem.core.source import Reader, Source
+from swiftem.core.types import Array, Index, Theta
+from swiftem.kernels.threads import NONE, read_only
+
+
+class Drawn(NamedTuple):
+    """The samples of a stretch, in the form of compiled loops.
+
+    Attributes
+    ----------
+    y, weight : ndarray, shape (u, d) and (u,) or (0,)
+        Samples.
+    index : tuple of ndarray, shape (iterations, b)
+        Positions of the drawn samples in ``y``.
+    memory : ndarray, shape (u, R), or None
+        Their memory.
+    numbers : ndarray of int, shape (u,), or None
+        Their sample indices, or None if ``y`` and ``memory`` hold all samples.
+    """
+
+    y: np.ndarray
+    weight: Array
+    index: tuple[Index, ...]  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    memory: np.ndarray | None
+    numbers: Index | None
+
+    def remember(self, memory: np.ndarray | None) -> None:
+        """Write the changed rows back to the memory of all samples."""
+        if self.numbers is not None and memory is not None:
+            memory[self.numbers] = self.memory
+
+
+@dataclass
+class Samples:
+    """Provides compiled loops with the samples of a stretch: all samples of an array, else the drawn ones.
+
+    The drawn ones are read into an array, with their memory. Thus arrays and files share one set of kernels,
+    and a memory in a file is accessed in order. :func:`samples_of` makes them from a source.
+
+    Attributes
+    ----------
+    y, weight : ndarray, shape (n, ...) and (n,) or (0,)
+        All samples and their weights, read-only, if they are in memory.
+    reader : Reader or None
+        Reads samples by index if they are not in memory.
+    is_weighted : bool
+        Whether what it reads has weights.
+    dtype : dtype or None
+        Type to convert what it reads to; None for its own.
+    most_rows : int or None
+        Largest number of samples that a stretch may read.
+    """
+
+    y: np.ndarray
+    weight: Array
+    reader: Reader | None = None
+    is_weighted: bool = False
+    dtype: DTypeLike | None = None
+    most_rows: int | None = None
+
+    def stop(self, start: int, stop: int, batch_size: int) -> int:
+        """Return where a stretch from ``start`` must stop: its samples must fit into a window."""
+        return stop if self.most_rows is None else min(stop, start + max(1, self.most_rows // batch_size))
+
+    def drawn(self, index: tuple[Index, ...], memory: np.ndarray | None = None) -> Drawn:
+        """Return the samples of ``index``, an array (iterations, b) per stream."""
+        if self.reader is None:
+            return Drawn(self.y, self.weight, index, memory, None)
+        numbers = np.concatenate([part.ravel() for part in index])
+        place = np.arange(len(numbers))
+        if memory is not None:  # a sample that is drawn twice has one row
+            numbers, place = np.unique(numbers, return_inverse=True)
+        batch = self.reader.take(numbers)
+        y = read_only(np.require(batch.y.reshape(len(numbers), -1), self.dtype, ["C", "A"]))
+        edges = np.cumsum([part.size for part in index])[:-1]
+        local = tuple(
+            np.ascontiguousarray(here.reshape(part.shape), dtype=np.intp)
+            for here, part in zip(np.split(place, edges), index, strict=True)
+        )
+        weight = read_only(batch.weight) if self.is_weighted else NONE
+        return Drawn(y, weight, local, None if memory is None else memory[numbers], numbers)
+
+
+def samples_of(source: Source, dtype: DTypeLike | None = None, streams: int = 1) -> Samples:
+    """Return the samples of a source for a number of streams of draws; ``dtype`` converts them."""
+    if source.rows_in_memory is None:
+        assert source.layout is not None, "samples that are not in memory have a layout"
+        reader = source.reader()
+        reader.serve(streams)
+        return Samples(NONE, NONE, reader, source.is_weighted, dtype, source.layout.window_rows)
+    y = read_only(np.require(source.rows_in_memory.reshape(source.n, -1), dtype, ["C", "A"]))
+    if source.weight is None:
+        return Samples(y, NONE)
+    return Samples(y, read_only(np.require(source.weight, np.float64, ["C", "A"])))
 
 
 class CompiledLoop(ABC):
@@ -133,7 +227,7 @@ class CompiledLoop(ABC):
         memory = now.state.memory if self.update.centre == "memory" else None
         drawn = self.samples.drawn(self.task.draws.block(now.k, stop), memory)
         rejected, moved = self.iterate(step_sizes(self.task.gamma, now.k, stop), drawn)
-        self.samples.remember(drawn, memory)
+        drawn.remember(memory)
         self._is_begun, self._anchor_is_m_step = True, now.is_m_step or moved > 0
         accepted = stop - now.k - rejected
         self._accepted += accepted

@@ -11,8 +11,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["LIVE", "copied", "graph_of"]
-
 LIVE = 3
 """Blocks on the device at a time: one is copied, one is ready or used, and one was used last."""
 

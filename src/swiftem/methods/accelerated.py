@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,6 @@ HALVINGS = 10
 """How often a leap outside the domain is shortened before em's step is taken instead."""
 SMALLEST = 1e-14
 """Squares of singular values of the differences below this share of the largest are not used."""
-
-
-class Space(Protocol):
-    """The space of statistics; :class:`swiftem.methods.EStep` is one."""
-
-    def scale(self, s: Array) -> Array:
-        """Return factors (q,) that make each statistic free of units."""
-        ...
-
-    def in_domain(self, s: Array) -> bool:
-        """Return whether the M-step exists at ``s``."""
-        ...
 
 
 class Acceleration(ABC):
@@ -68,7 +56,7 @@ class Acceleration(ABC):
         """Return the state before the first pass, for statistics of the size of ``s``."""
 
     @abstractmethod
-    def advance(self, state: Tree, s: Array, objective: float, space: Space, *, plain: bool = False) -> Tree:
+    def advance(self, state: Tree, s: Array, objective: float, e_step: EStep, *, plain: bool = False) -> Tree:
         """Return the state after a pass.
 
         Parameters
@@ -79,8 +67,8 @@ class Acceleration(ABC):
             Statistics of the pass at ``state.point``; of the first pass, at any parameters.
         objective : float
             At the parameters of the pass.
-        space : Space
-            Scale and domain.
+        e_step : EStep
+            Scale and domain of statistics.
         plain : bool
             Whether the next point must be em's.
         """
@@ -91,12 +79,12 @@ def inner(a: Array, b: Array) -> float:
     return float(np.einsum("i,i->", a, b))
 
 
-def is_worse(state: Tree, s: Array, objective: float, space: Space) -> bool:
+def is_worse(state: Tree, s: Array, objective: float, e_step: EStep) -> bool:
     """Return whether the pass was at a leap that must be taken back."""
     if not state.leaps:
         return False
     most = state.objective + SLACK * (1.0 + abs(state.objective))
-    return not objective <= most or not space.in_domain(s)
+    return not objective <= most or not e_step.in_domain(s)
 
 
 def slower(rate: float, slowest: float) -> float:
@@ -165,10 +153,10 @@ class Squarem(Acceleration):
         return SquaremState(chain[0], chain[0], chain, 0, False, inf, FIRST, inf, 0.0)
 
     def advance(
-        self, state: SquaremState, s: Array, objective: float, space: Space, *, plain: bool = False
+        self, state: SquaremState, s: Array, objective: float, e_step: EStep, *, plain: bool = False
     ) -> SquaremState:
         """Return the state after a pass."""
-        if is_worse(state, s, objective, space):
+        if is_worse(state, s, objective, e_step):
             state = state._replace(largest=max(1.0, state.largest / 2.0), rate=inf)
             return state._replace(point=state.kept, chain=_chain(state.kept), length=1, leaps=False)
         chain = _chain(*state.chain[: state.length], s)
@@ -180,7 +168,7 @@ class Squarem(Acceleration):
         first, second, third = chain
         r = second - first
         v = third - second - r
-        scale = space.scale(third)
+        scale = e_step.scale(third)
         size, bend = inner(r * scale, r * scale), inner(v * scale, v * scale)
         rate = slower(1.0 + inner(v * scale, r * scale) / size, state.slowest) if size > 0.0 else 0.0
         state = state._replace(rate=rate, slowest=max(rate, state.slowest))
@@ -188,7 +176,7 @@ class Squarem(Acceleration):
         largest = state.largest * (FACTOR if alpha == state.largest else 1.0)
         while alpha > 1.0 and not plain:
             far = first + 2.0 * alpha * r + alpha**2 * v
-            if space.in_domain(far):
+            if e_step.in_domain(far):
                 return state._replace(point=far, chain=_chain(far), length=1, leaps=True, largest=largest)
             alpha = largest = max(1.0, alpha / 2.0)  # nothing is evaluated: this costs no pass
         if state.largest == 1.0:  # this was a step of em, which is not worse
@@ -353,10 +341,10 @@ class Anderson(Acceleration):
         )
 
     def advance(
-        self, state: AndersonState, s: Array, objective: float, space: Space, *, plain: bool = False
+        self, state: AndersonState, s: Array, objective: float, e_step: EStep, *, plain: bool = False
     ) -> AndersonState:
         """Return the state after a pass."""
-        if is_worse(state, s, objective, space):
+        if is_worse(state, s, objective, e_step):
             degree = max(LEAST_DEGREE, state.degree - LOWER)
             if state.turned:
                 state = state._replace(largest=max(1.0, state.largest / 2.0))
@@ -364,7 +352,7 @@ class Anderson(Acceleration):
             return retreat._replace(degree=degree, rate=inf)
         if state.turned >= state.largest:
             state = state._replace(largest=FACTOR * state.largest)
-        scale = space.scale(s)
+        scale = e_step.scale(s)
         state = self._noted(state, s, objective, scale)
         if plain or not state.pairs:
             return state
@@ -372,7 +360,7 @@ class Anderson(Acceleration):
         if state.largest == 1.0:  # after worse leaps this was a step of em, which is not worse
             state = state._replace(largest=FACTOR)
         for _ in range(HALVINGS):
-            if far is None or space.in_domain(far):
+            if far is None or e_step.in_domain(far):
                 break
             far = 0.5 * (far + s)  # nothing is evaluated: this costs no pass
         else:

@@ -251,7 +251,7 @@ def check_size(y: Rows, start: int = 0) -> None:
         check_extent(value, y.dtype, f" in row {start + row}")
 
 
-def check_extent(value: float, dtype: np.dtype[Any], where: str = "") -> None:
+def check_extent(value: float, dtype: np.dtype, where: str = "") -> None:
     """Raise ValueError if the square of a value is not finite; ``where`` follows it in the message."""
     most = _limit(dtype)
     if abs(value) > most:
@@ -261,7 +261,7 @@ def check_extent(value: float, dtype: np.dtype[Any], where: str = "") -> None:
         )
 
 
-def _limit(dtype: np.dtype[Any]) -> float:
+def _limit(dtype: np.dtype) -> float:
     return LARGEST_FLOAT32 if dtype == np.float32 else LARGEST
 
 

@@ -29,7 +29,7 @@ M-step, with the prior above: :math:`\mu_{mj} = (s^2_{mj} + \kappa m_{0j}) / (N_
 :math:`A_{mj} = s^3_{mj} + \kappa m_{0j}^2 - (N_{mj} + \kappa) \mu_{mj}^2 + \Psi_{jj}`; the variances are
 :math:`A_{mj} / (N_{mj} + \tilde\nu)`, or for "spherical" :math:`\sum_j A_{mj} / \sum_j (N_{mj} + \tilde\nu)`.
 
-*Full and tied covariances:* a row y has observed cells o and missing cells u. The likelihood is that of
+*Full and tied covariances:* a row y has observed cells o and missing cells u. The likelihood is the one of
 :math:`y_o`, normal with :math:`\mu_o` and :math:`\Sigma_{oo}`. In the E-step the missing cells are a second
 latent variable: given the component, they are normal with
 
@@ -37,7 +37,7 @@ latent variable: given the component, they are normal with
    C_{uu} = \Sigma_{uu} - \Sigma_{uo} \Sigma_{oo}^{-1} \Sigma_{ou},
 
 so that the statistics of a row are :math:`r_m \otimes (1, \hat y_m, vech(\hat y_m \hat y_m^T + C_m))`. They
-are those of complete rows if nothing is missing, and the M-step is the same. They depend on θ: a posterior
+are the usual ones if nothing is missing, and the M-step is the same. They depend on θ: a posterior
 row is the statistics themselves, and methods that remember rows (iem, fiem, opt-fiem) remember q numbers of
 each, within ``memory_limit`` or in a scratch file.
 """

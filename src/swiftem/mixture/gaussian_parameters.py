@@ -9,17 +9,6 @@ from swiftem.core.checks import as_floats
 from swiftem.core.types import Array, Index
 from swiftem.mixture.covariance import GaussianTheta
 
-__all__ = [
-    "block_of",
-    "conditional",
-    "covariances_of",
-    "full_covariances",
-    "precisions_of",
-    "read_precisions_init",
-    "read_start",
-    "read_weights_init",
-]
-
 WITH_MATRICES = ("full", "tied")
 """Kinds whose covariances are matrices."""
 

@@ -74,7 +74,7 @@ class GaussianMixtureModel(Model):
         Fixed weights, which are not estimated; the penalty on them is then a constant and omitted.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights, instead of ``epsilon``, which then is (α − 1) / Σ w_i; by
-        default that of ``prior``.
+        default as in ``prior``.
     reg_covar : float
         Added to the variances in the M-step, as in scikit-learn. It is not part of the penalty: EM may then
         increase the objective slightly once a variance approaches ``reg_covar``. With a prior it does not.
@@ -177,6 +177,12 @@ class GaussianMixtureModel(Model):
     def size(self, d: int) -> int:
         """Return q, the length of the statistics for rows of d columns."""
         return self.kind.size(self.n_components, d)
+
+    def learnt(self, source: Source) -> GaussianMixtureModel:
+        """Return the model itself: its statistics have a size without the data."""
+        return self
+
+    streamed = learnt
 
     def with_holes(self) -> GaussianMixtureModel:
         """Return the model for rows with missing cells."""

@@ -21,7 +21,7 @@ from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, 
 from swiftem.fit.validated import read_weights
 from swiftem.methods import EM, Method
 from swiftem.mixture.file import file_types
-from swiftem.mixture.plan import METHOD_NAMES
+from swiftem.mixture.resolve import METHOD_NAMES
 from swiftem.mixture.scores import NUMBERS, criteria
 from swiftem.mixture.tables.profile import chosen_places, component_table
 from swiftem.regression.gaussian_regression import GaussianRegression
@@ -618,7 +618,7 @@ class RegressionMixture(Estimator):
         >>> [axes.get_title() for axes in lines.plot([[0.0], [1.0]], [1.0, 3.0])]
         ['column 0']
         """
-        from swiftem.report.columns import Curves, draw_curves
+        from swiftem.mixture.tables.drawing import Curves, draw_curves
 
         check_is_fitted(self)
         rows = read_rows(self, X)

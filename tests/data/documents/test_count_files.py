@@ -143,7 +143,8 @@ def test_vocabularies_that_do_not_fit(tmp_path):
         read_bag_of_words(file, words)
     (tmp_path / "vocab.toy.txt").unlink()
     with pytest.raises(
-        FileNotFoundError, match=r"vocab\.toy\.txt does not exist: name another .*--vocabulary"
+        FileNotFoundError,
+        match=r"vocab\.toy\.txt does not exist: name another file with vocabulary \(--words",
     ):
         read_bag_of_words(file)
     file = write(tmp_path, "1 2:1\n", "toy.ldac")

@@ -14,7 +14,6 @@ from swiftem.data import (
     read_folder,
     read_text_csv,
     read_text_parquet,
-    read_vocabulary,
 )
 from swiftem.data.documents import counts, text_files
 
@@ -96,17 +95,6 @@ def test_a_file_that_would_fill_the_memory_is_stopped(tmp_path):
         list(text_files.read_pieces(file, "a text"))
     small = write_file(tmp_path, gzip.compress(b"fish rice\n" * 10**4, mtime=0), "b.txt.gz")
     assert len(read_corpus(small)) == 10**4
-
-
-def test_vocabularies(tmp_path):
-    assert read_vocabulary(write_file(tmp_path, "fish\r\nrice paddy\n\n", "v")) == ("fish", "rice paddy")
-    for content, sentence in (
-        ("fish\n\nrice\n", "a word in every line, got none in line 2"),
-        ("fish\nrice\nfish\n", "each word once, got 'fish' in lines 1 and 3"),
-        ("\n", "at least one word, got none"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            read_vocabulary(write_file(tmp_path, content, "v"))
 
 
 # Folders.

@@ -63,7 +63,7 @@ def test_run_takes_the_client_that_computes(cluster, tmp_path):
         ]
         tasks = client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
         assert any("unit" in key or "e-step" in key for key in tasks)
-        with pytest.raises(ValueError, match="client must be that of the units"):
+        with pytest.raises(ValueError, match="client must be the client of the units"):
             swiftem.run(model, swiftem.data.open_units(tmp_path / "part-0.npy"), methods.EM(), n_iter=1,
                         client=client)  # fmt: skip
         with pytest.raises(ValueError, match="client must be None unless data are a Dask collection"):
@@ -195,27 +195,3 @@ def test_partial_fit_takes_chunk_after_chunk():
 def test_select_on_a_collection():
     found = swiftem.select(planned(), n_components=[1, 2], covariance_types=["full"], random_state=0)
     assert found.best.n_components == 2
-
-
-def test_the_command_line(cluster, tmp_path):
-    from typer.testing import CliRunner
-
-    from swiftem.cli.app import app
-
-    for number, part in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"part-{number}.npy", part)
-    parts, out = str(tmp_path / "part-*.npy"), str(tmp_path / "a.model")
-    options = ["fit", parts, "-m", "2", "-o", out, "--scheduler"]
-    found = CliRunner().invoke(app, [*options, cluster.scheduler_address])
-    assert found.exit_code == 0, found.output
-    assert "8,000 rows" in found.output
-    assert swiftem.GaussianMixture.load(out).score(X) == pytest.approx(
-        swiftem.GaussianMixture(2, random_state=0).fit(X).score(X), abs=1e-2
-    )
-    for more, said in (
-        (["tcp://127.0.0.1:9"], "--scheduler must be the address of a Dask scheduler"),
-        ([cluster.scheduler_address, "--drop", "1"], "workers read the rows: leave it out"),
-    ):
-        found = CliRunner().invoke(app, [*options, *more])
-        assert found.exit_code
-        assert said in " ".join(found.output.split())

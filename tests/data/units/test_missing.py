@@ -71,7 +71,7 @@ def test_estimators_of_units(tmp_path):
     ours = swiftem.GaussianMixture(2, missing="ignore", random_state=0, tol=1e-7, max_iter=500).fit(units(X))
     assert ours.score(units(X)) == pytest.approx(rows.score(X), abs=1e-6)
     assert ours.score(units(X)) == pytest.approx(ours.score(X), abs=1e-10)
-    counted = swiftem.Mixture(2, family="poisson", random_state=0).fit(units(COUNTS))
+    counted = swiftem.Mixture(2, family="poisson", missing="ignore", random_state=0).fit(units(COUNTS))
     assert counted.score(units(COUNTS)) == pytest.approx(counted.score(COUNTS), abs=1e-10)
     with pytest.raises(ValueError, match="missing must be 'ignore' for rows with allow_missing=True"):
         swiftem.GaussianMixture(2).fit(units(X))
@@ -154,7 +154,7 @@ def test_workers_change_no_bit():
 
     here = list(fits())
     counts = da.from_array(COUNTS, chunks=(250, 3))
-    counted = swiftem.Mixture(2, family="poisson", random_state=0).fit(counts)
+    counted = swiftem.Mixture(2, family="poisson", missing="ignore", random_state=0).fit(counts)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
@@ -164,7 +164,7 @@ def test_workers_change_no_bit():
         for ours, theirs in zip(fits(), here, strict=True):
             np.testing.assert_array_equal(ours.covariances_, theirs.covariances_)
             np.testing.assert_array_equal(ours.means_, theirs.means_)
-        there = swiftem.Mixture(2, family="poisson", random_state=0).fit(
+        there = swiftem.Mixture(2, family="poisson", missing="ignore", random_state=0).fit(
             da.from_array(COUNTS, chunks=(250, 3))
         )
         np.testing.assert_array_equal(there.params_["rates"], counted.params_["rates"])

@@ -62,3 +62,17 @@ def test_a_selection_ends_no_lower_than_the_fit_of_the_same_seed(family):
             fit = swiftem.Mixture(3, family=family, random_state=seed).fit(X)
             found = swiftem.select(X, 3, family=family, random_state=seed)
         assert found.best.score(X) >= fit.score(X) - 1e-4
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("start", ["k-means++", "random_from_data"])
+def test_stochastic_methods_end_where_em_does_from_components_of_one_row(start):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(6, size=4000)
+    X = 2.0 * rng.normal(size=(6, 3))[labels] + rng.normal(size=(4000, 3))
+
+    def scores(method):
+        options = {"init_params": start, "method": method, "covariance_type": "diag"}
+        return [swiftem.GaussianMixture(6, random_state=seed, **options).fit(X).score(X) for seed in range(4)]
+
+    assert np.mean(scores("sem-vr")) > np.mean(scores("em")) - 0.02

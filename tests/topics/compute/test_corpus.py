@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 import swiftem.topics.compute.streamed as streamed
 from swiftem.data import CsrDocuments
-from swiftem.kernels.vector import padded
-from swiftem.topics.compute.corpus import PIECES, Documents
+from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments
 
 
 def test_lengths_and_total():
@@ -32,8 +31,9 @@ def test_pieces_cover_all_documents_once(lengths):
     assert all(one[1] == two[0] for one, two in pairwise(pieces))
 
 
-def test_nothing_at_all():
-    documents = Documents(sp.csr_array((2, 3)))
+@pytest.mark.parametrize("kind", [Documents, SmallDocuments])
+def test_nothing_at_all(kind):
+    documents = kind(sp.csr_array((2, 3)))
     topics = np.full((2, 3), 1 / 3)
     found, value = documents.fold_in(topics, np.array([1.0, 3.0]))
     np.testing.assert_allclose(found, [[0.25, 0.75]] * 2)
@@ -81,22 +81,6 @@ def test_sums_of_blocks_are_added_once(most, monkeypatch):
     np.testing.assert_allclose(sums, expected, rtol=1e-12)
     np.testing.assert_array_equal(*found)
     assert value == pytest.approx(log_likelihood, rel=1e-12)
-
-
-def test_spare_arrays_are_of_the_size_and_type_that_is_asked_for(monkeypatch):
-    monkeypatch.setattr(Documents, "most_spare", 2)
-    spare = Documents(sp.csr_array((1, 1)))
-    kept = [padded(5, 16, np.float64), padded(5, 16, np.float32)]
-    for array in reversed(kept):
-        spare._keep(array)
-    found = spare._rows(5, 12, np.float32)
-    assert found is kept[1]
-    assert spare._rows(5, 16, np.float32) is not kept[0]
-    assert spare._rows(5, 16, np.float64) is kept[0]
-    first, *later = (padded(rows, 16, np.float64) for rows in (1, 2, 3))
-    for array in (first, *later):
-        spare._keep(array)
-    assert spare._rows(1, 16, np.float64) is not first  # of three, two were kept
 
 
 def test_tables_are_padded_rounded_and_have_no_tiny_numbers():

@@ -8,7 +8,7 @@ from helpers import COMPILED, assert_close, assert_identical, make_method
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.core.algorithm import Algorithm1, Current, Task
+from swiftem.core.algorithm import Algorithm1, Task
 from swiftem.core.compute import Compute, Placement
 from swiftem.core.method import MemoryState
 from swiftem.data import CountSource, TokenSource
@@ -288,22 +288,6 @@ def test_a_document_without_statistics_has_uniform_topics(b):
     assert_same(*results)
 
 
-@every_method
-def test_interruption_leaves_a_state_to_go_on_from(name):
-    model, data, theta0, _ = problem_of(case())
-    method = make_method(name, step_size=0.05)
-
-    def stop(iterate):
-        if iterate.k == 30:
-            raise KeyboardInterrupt
-
-    first = swiftem.run(model, data, method, theta0=theta0, n_iter=60, seed=0, record_every=10, callback=stop)
-    assert (first.status, first.n_iter) == ("interrupted", 30)
-    rest = swiftem.run(model, data, method, theta0=first.theta, s0=first.s, state=first.state, n_iter=30)
-    whole = swiftem.run(model, data, method, theta0=theta0, n_iter=60, seed=0, kernels="reference")
-    assert_same(rest, whole)
-
-
 class TestChoice:
     """Only what is exactly this model and one of these methods is taken."""
 
@@ -317,9 +301,6 @@ class TestChoice:
         task = self.task(*given)
         return task.compute.loop(task)
 
-    def test_em_is_not_for_it(self):
-        assert type(self.loop(methods.EM())) is Algorithm1
-
     def test_a_derived_method_is_not(self):
         class Mine(methods.OnlineEM):
             def proxy(self, k, theta, draws, state, e_step):
@@ -331,28 +312,3 @@ class TestChoice:
         data = problem_of(case())[1]
         wrapped = helpers.Hooked(models.PLSAModel(2), lambda name, call: None).bind(data)
         assert type(wrapped.compute(data, Placement())) is Compute
-
-    def test_more_tokens_than_can_be_written_out(self, monkeypatch):
-        data = problem_of(case())[1]
-        bound = models.PLSAModel(2).bind(data)
-        assert type(bound.compute(data, Placement())) is TokensCompute
-        monkeypatch.setattr(loops, "MOST_TOKENS", 10)
-        assert type(bound.compute(data, Placement())) is Compute
-
-    def test_it_reads_tokens_by_itself(self):
-        lane = self.loop(methods.OnlineEM())
-        assert lane.samples.y.shape == (60, 2)
-
-    def test_arrays_of_others_are_loaded_and_its_own_are_not(self):
-        model, data, theta0, _ = problem_of(case())
-        bound = model.bind(data)
-        lane = self.loop(methods.OnlineEM(), bound, data)
-        now = Current(5, theta0, Compute(bound, data).full(theta0), None, 0, 0)
-        lane.load(now)
-        assert not lane._held
-        lane._held, lane._stored = True, now.s
-        lane.load(now)
-        assert lane._held
-        now.s = now.s.copy()
-        lane.load(now)
-        assert not lane._held

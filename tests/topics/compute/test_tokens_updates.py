@@ -71,27 +71,6 @@ def test_spider(renewals, b, step, compiled):
     assert sum(compiled) > 40
 
 
-@every_update
-@pytest.mark.parametrize("cut", [1, 2, 61, 100])
-def test_a_run_in_two_parts_is_the_same_to_the_last_bit(update, cut):
-    method = own(update, step_size=schedules.power(0.9, 0.5), batch_size=2)
-    whole = problem().run(method, n_iter=150, seed=1)
-    first = problem().run(method, n_iter=cut, seed=1)
-    rest = problem().run(
-        method, theta0=first.theta, s0=first.s, state=first.state, n_iter=150 - cut, record_every=1
-    )
-    helpers.assert_same_result(rest, whole)
-
-
-@batches
-def test_a_checkpoint_holds_all_there_is(b, tmp_path):
-    method = own(UPDATES["proxy"], batch_size=b)
-    whole = problem().run(method, n_iter=40, seed=1)
-    options = {"seed": 1, "checkpoint": tmp_path / "run", "resume": "auto"}
-    problem().run(method, n_iter=13, **options)
-    helpers.assert_same_result(problem().run(method, n_iter=40, **options), whole)
-
-
 @batches
 @pytest.mark.parametrize("part", ["centre", "anchor"])
 def test_a_state_that_was_put_together(part, b):
@@ -103,13 +82,3 @@ def test_a_state_that_was_put_together(part, b):
     )
     start = {"theta0": first.theta, "s0": first.s, "state": state, "seed": None, "sample_weight": None}
     assert_same(*both(method, n_iter=20, **start))
-
-
-def test_with_steps_of_one_the_statistics_are_the_proxy(monkeypatch):
-    """The deviation is zero, and stays so."""
-    lanes, iterate = [], TokensLoop.iterate
-    monkeypatch.setattr(
-        TokensLoop, "iterate", lambda self, *given: lanes.append(self) or iterate(self, *given)
-    )
-    problem().run(methods.SpiderEM(step_size=1.0), n_iter=40, seed=0)
-    assert not lanes[-1].tables.documents[:, 0].any()

@@ -1,7 +1,7 @@
 r"""Units as samples: stochastic methods draw them, and store the statistics of each.
 
 A unit u of rows with weights w has the mean statistics :math:`\bar s_u(\theta) = W_u^{-1} \sum_i w_i
-s_i(\theta)` and the weight :math:`W_u = \sum_i w_i`. Their weighted mean is that of all rows, so that em is
+s_i(\theta)` and the weight :math:`W_u = \sum_i w_i`. Their weighted mean is the mean of all rows: em is
 exact, and iem, sem-vr and fiem run on Algorithm 1 with n = number of units: their memory is P × q numbers,
 however many rows there are.
 """
@@ -215,7 +215,7 @@ def read_rows(unit: Any, weight: object, where: str, *, allow_missing: bool = Fa
     return source
 
 
-def _numbers(table: Any, where: str, allow_missing: bool) -> NDArray[Any]:
+def _numbers(table: Any, where: str, allow_missing: bool) -> np.ndarray:
     """Return a block as floating-point numbers."""
     refuse_columns(where, table)
     values = table.to_numpy() if hasattr(table, "to_numpy") else table
@@ -227,7 +227,7 @@ def _numbers(table: Any, where: str, allow_missing: bool) -> NDArray[Any]:
 
 def read_block(
     opened: Callable[[bool], Any], number: int, span: tuple[int, int] | None, allow_missing: bool
-) -> tuple[NDArray[Any], Array | None]:
+) -> tuple[np.ndarray, Array | None]:
     """Return the rows and weights of a block of files, such as a row group of Parquet.
 
     Parameters
@@ -285,7 +285,7 @@ def summarise_rows(source: ArraySource) -> RowSummary:
     )
 
 
-def rows_at(source: ArraySource, index: Index) -> tuple[NDArray[Any], Array | None]:
+def rows_at(source: ArraySource, index: Index) -> tuple[np.ndarray, Array | None]:
     """Return some rows of a unit, and their weights if they have any."""
     return source.y[index], None if source.weight is None else source.weight[index]
 
@@ -308,7 +308,7 @@ class UnitSource(UnitSamples):
     where : sequence of str, optional
         Names of the units in errors.
     names : sequence of str
-        Names of the columns; by default those of data frames.
+        Names of the columns; by default as in data frames.
     size : float, optional
         Bytes of all rows, if known before they are read.
     allow_missing : bool
@@ -371,7 +371,7 @@ class UnitSource(UnitSamples):
             self.mean = (np.array(masses) * self._means).sum(axis=0) / divisor
         self.largest = max(unit.largest for unit in summaries)
         self.tail = self.mean.shape
-        self.dtype: np.dtype[Any] = np.result_type(*{np.dtype(unit.dtype) for unit in summaries})
+        self.dtype: np.dtype = np.result_type(*{np.dtype(unit.dtype) for unit in summaries})
         if size is None:
             self.units.hold(self.rows * self.tail[0] * self.dtype.itemsize)
 
@@ -412,7 +412,7 @@ class UnitSource(UnitSamples):
         return self.sample(SAMPLE, 0)
 
     def scaled_sample(self) -> ArraySource:
-        """Return :attr:`some` with weights that sum to those of all rows, which priors depend on."""
+        """Return :attr:`some` with weights of the same sum as all rows, which priors depend on."""
         some = self.some
         weight = np.ones(some.n) if some.weight is None else some.weight
         weight = weight * (self.total_weight / weight.sum())

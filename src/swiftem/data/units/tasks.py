@@ -247,7 +247,7 @@ def _task(
 ) -> tuple[str, T]:
     """Return the processor of this worker and the result of a task; other versions raise ClusterError.
 
-    ``item`` has the three arguments of ``read``, and those of ``function`` after the content.
+    ``item`` has the three arguments of ``read``, then the arguments of ``function`` after the content.
     """
     from distributed import get_worker
 

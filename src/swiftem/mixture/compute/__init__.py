@@ -11,14 +11,11 @@ import numpy as np
 from swiftem.core.compute import Compute, Evaluation, Placement, Technology
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
-from swiftem.data.samples import is_served
-from swiftem.kernels.threads import in_order, one_thread_blas
+from swiftem.kernels.threads import in_order, is_served, one_thread_blas
 
 if TYPE_CHECKING:
     from swiftem.core.model import BoundModel
     from swiftem.mixture.components import BoundComponents
-
-__all__ = ["CHANNELS", "CODES", "COMPLETED", "LINEAR", "MIXTURE", "MixtureCompute"]
 
 T = TypeVar("T")
 

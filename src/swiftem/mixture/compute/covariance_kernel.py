@@ -290,7 +290,7 @@ def _variances(m: int, squares: Array, hyper: Hyper) -> bool:
 
 @inlined
 def _write_diagonal(hyper: Hyper, theta: Coefficients) -> None:
-    """Write the coefficients from means and variances; with masses, those of o·z, o·z² and o, (3d, M)."""
+    """Write the coefficients from means and variances; with masses, of o·z, o·z² and o, (3d, M)."""
     n_components, d = hyper.means.shape
     for m in range(n_components):
         log_det = square = log_variance = 0.0

@@ -24,7 +24,7 @@ from swiftem.core.algorithm import Loop, Task
 from swiftem.core.compute import Evaluation
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.samples import NONE, Part, parts, read_only
+from swiftem.kernels.threads import NONE, Part, parts, read_only
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import MixtureCompute
 from swiftem.mixture.compute.conditionals import Conditionals, conditionals, numbered

@@ -6,7 +6,7 @@ completed by the precision P: that takes a factorisation of its missing cells u,
 .. math:: \hat z_u = \mu_u - P_{uu}^{-1} P_{uo} (z_o - \mu_o), \qquad C_{uu} = P_{uu}^{-1}, \qquad
    |\Sigma_{oo}|^{-1} = |P| / |P_{uu}|,
 
-and the square of the whitened observed cells is that of the completed row, as :math:`\hat z_u` is where it is
+and the square of the whitened observed cells equals the completed row's, as :math:`\hat z_u` is where it is
 smallest. The definition is :func:`swiftem.mixture.compute.conditionals.completed`.
 """
 

@@ -7,7 +7,7 @@ of y]; it loses digits if samples are far from the centre. The *whitened* one ta
 
 :func:`posterior` is the definition. :class:`NumpyCompute` is for small data: without compilation and
 without threads. T(y), with its first entry 1, is computed once and kept, (1 + p, n): the rule for small
-problems bounds its size (:mod:`swiftem.mixture.plan`). A pass is two matrix products with a
+problems bounds its size (:mod:`swiftem.mixture.resolve`). A pass is two matrix products with a
 softmax in between, on blocks that stay in the second-level cache. Up to about 100,000 responsibilities it
 is as fast as compiled code, which calls the same products and saves only the return to Python.
 """
@@ -232,7 +232,7 @@ def exponentials(logits: Array) -> None:
 
 
 def _softmax_of_two(rows: Array, largest: Array, totals: Array) -> None:
-    """As :func:`_softmax` for M = 2, with half the exponentials: the other one is that of zero."""
+    """As :func:`_softmax` for M = 2, with half the exponentials: the other one is exp(0)."""
     one, other = rows
     np.maximum(one, other, out=largest)
     one -= other

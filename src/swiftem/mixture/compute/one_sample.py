@@ -18,9 +18,9 @@ import numpy as np
 from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.samples import NONE, Drawn, read_only, samples_of
 from swiftem.kernels.compile import inlined, kernel
-from swiftem.kernels.loop import CompiledLoop
+from swiftem.kernels.loop import CompiledLoop, Drawn, samples_of
+from swiftem.kernels.threads import NONE, read_only
 from swiftem.kernels.vector import borrowed
 from swiftem.mixture.components import MixtureStatistics as Stats
 from swiftem.mixture.covariance import GaussianMixtureTheta as UnitTheta

@@ -17,8 +17,7 @@ from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.method import declared
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
-from swiftem.data.samples import NONE, Part, chunks, parts, plain, read_only
-from swiftem.kernels.threads import one_thread_blas
+from swiftem.kernels.threads import NONE, Part, chunks, one_thread_blas, parts, plain, read_only
 from swiftem.mixture.components import BoundComponents, Coefficients, two_dimensional
 from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR, MixtureCompute
 from swiftem.mixture.compute.numpy import lower_triangle
@@ -115,6 +114,12 @@ def outputs_at(results: Evaluation, places: slice) -> Outputs:
     return out if labels is None else out._replace(labels=labels[places])
 
 
+class _OfThread(threading.local):
+    """The buffers of a thread, made when it first needs them."""
+
+    work: Work | None = None
+
+
 class PassesCompute(MixtureCompute):
     """Compiled E-steps, whose results do not depend on the number of threads."""
 
@@ -127,7 +132,7 @@ class PassesCompute(MixtureCompute):
             self._levels = model.size // n_components - 1 - len(model.origin)
         # A part of rows with codes begins with a table of zeros, which is added to the others.
         self._least_rows = max(512, 2 * self._levels, WORK // (4 * n_components * (width + 8)))
-        self._thread = threading.local()
+        self._thread = _OfThread()
         self._coefficients: list[tuple[Theta, Coefficients]] = []
         self._products: Array | None = None
         #: Σ w·log h(y), the same for every θ; the first full pass computes it.
@@ -140,11 +145,10 @@ class PassesCompute(MixtureCompute):
     @property
     def _work(self) -> Work:
         """The buffers of this thread."""
-        if not hasattr(self._thread, "work"):
+        if self._thread.work is None:
             p, n_components, d = self.bound.n_features, self.bound.n_components, len(self.bound.origin)
             self._thread.work = make_work(p, n_components, d, self.bound.shares_products, self._levels)
-        work: Work = self._thread.work
-        return work
+        return self._thread.work
 
     @property
     def _block(self) -> int:

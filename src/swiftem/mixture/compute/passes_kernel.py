@@ -1,7 +1,7 @@
 """E-steps and statistics of many samples of a mixture, block by block.
 
 An E-step on a block is two matrix products with a softmax in between. Samples are columns, so that every loop
-except those of the products runs over the samples of a block, in vector instructions. T(y) without its first
+except in the products runs over the samples of a block, in vector instructions. T(y) without its first
 entry, 1, is a (p, b) array: the centred samples, then their squares. Buffers are flat, so that blocks of
 every size are contiguous.
 

@@ -17,10 +17,9 @@ import numpy as np
 from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.samples import Drawn, read_only
 from swiftem.kernels.compile import helper, inlined, kernel
-from swiftem.kernels.loop import CompiledLoop
-from swiftem.kernels.threads import one_thread_blas
+from swiftem.kernels.loop import CompiledLoop, Drawn
+from swiftem.kernels.threads import one_thread_blas, read_only
 from swiftem.kernels.vector import borrowed, matrix, vector
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute import COMPLETED, MixtureCompute

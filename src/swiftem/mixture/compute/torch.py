@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from swiftem.mixture.compute.torch_loop import DeviceEM
     from swiftem.mixture.compute.triton import KernelRows
 
-__all__ = [
-    "DeviceRows",
-    "DeviceTheta",
-    "Extents",
-    "Rows",
-    "Sums",
-    "TorchCompute",
-    "check_on_device",
-    "e_steps",
-    "features",
-    "on_device",
-    "plus_plus",
-    "sums",
-    "whitened_logits",
-]
-
 log = logging.getLogger("swiftem")
 
 NUMBERS = 3 << 21
@@ -582,7 +566,7 @@ def plus_plus(rows: Rows, count: int, random_state: np.random.RandomState) -> In
 
 
 def _squares(rows: Rows, index: list[int]) -> Tensor:
-    """Return squared distances (k, n) of all rows from those of ``index``."""
+    """Return squared distances (k, n) of all rows from the rows ``index``."""
     squares = torch.empty((len(index), len(rows)), dtype=torch.float64, device=rows.y.device)
     points = rows.y[torch.tensor(index, device=rows.y.device)].double()
     for here in rows.slices(rows.y.shape[1], DIFFERENCES):

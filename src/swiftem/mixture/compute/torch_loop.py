@@ -20,8 +20,7 @@ from swiftem.core.algorithm import Current, Task
 from swiftem.core.draws import Draws
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.samples import Drawn, Samples
-from swiftem.kernels.loop import CompiledLoop
+from swiftem.kernels.loop import CompiledLoop, Drawn, Samples
 from swiftem.kernels.torch_device import graph_of
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.compute.torch import (
@@ -37,14 +36,12 @@ from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
 from swiftem.mixture.covariance import ROUNDING as REFERENCE_ROUNDING
 from swiftem.mixture.gaussians import BoundGaussians
 
-__all__ = ["DeviceEM", "DeviceMStep", "TorchLoop"]
-
 log = logging.getLogger("swiftem")
 
 ROUNDING = 2.0 * REFERENCE_ROUNDING
 """Twice what the reference allows, which then never refuses what was accepted here."""
 NUMBERS = 1 << 27
-"""Most whitened differences of a batch; with more, logits are those of expanded squares."""
+"""Most whitened differences of a batch; with more, logits come from expanded squares."""
 INDICES = 1 << 24
 """Most indices of a stretch."""
 AT_ONCE = 16
@@ -158,7 +155,7 @@ def _is_positive(variances: Tensor, floor: Tensor) -> Tensor:
 
 
 def _into(held: DeviceTheta | None, theta: DeviceTheta) -> DeviceTheta:
-    """Return θ in tensors that graphs read: those of ``held``, or new ones, which have the form of θ."""
+    """Return θ in tensors that graphs read: in ``held``, or new ones, which have the form of θ."""
     if held is None:
         return DeviceTheta(*(part.clone(memory_format=torch.contiguous_format) for part in theta))
     for into, part in zip(held, theta, strict=True):
@@ -354,7 +351,7 @@ class TorchLoop(CompiledLoop):
         return self.bound.m_step(s)
 
     def iterate(self, steps: Array, drawn: Drawn) -> tuple[int, int]:
-        """Do the iterations on the device, and draw those of the next stretch meanwhile."""
+        """Do the iterations on the device, and draw the samples of the next stretch meanwhile."""
         self._load(drawn.memory)
         self._send(drawn.index, steps)
         self._run(len(steps))

@@ -29,8 +29,6 @@ from swiftem.kernels.cache import keep_private
 from swiftem.mixture.compute.torch import DeviceTheta, Rows, Sums
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL
 
-__all__ = ["KernelRows", "ManyColumns", "OnePass", "TwoPasses", "kernel_rows"]
-
 keep_private()
 
 LEAST_ROWS = 1 << 16
@@ -304,7 +302,7 @@ def white_sums(
 
     LIST has places in LOGITS (M, n) of a chunk of rows.
     Component m has entries ENDS[m] to ENDS[m + 1] − 1. LOGS (2, n): the largest logits, and log2 of the sums.
-    Sums are those of differences from the component's mean, times FACTORS (D,), which keeps their digits at
+    Sums are of differences from the component's mean, times FACTORS (D,), which keeps their digits at
     any offset: MEANS (M, 2, D) are sums of two float32 numbers. LINEAR (splits, M, 2, D): of r and of r·x;
     PRODUCTS (splits, M, D, D), times 2^11.
     """
@@ -401,7 +399,7 @@ class KernelRows(ABC):
         if code == SPHERICAL:
             exponents[:] = exponents.max()
         device = rows.y.device
-        #: Powers of two that the columns are divided by, and those of all features.
+        #: Powers of two that the columns are divided by, and that all features are.
         self._units = units = torch.from_numpy(np.exp2(exponents)).to(device)
         squares = {DIAG: units, SPHERICAL: units[:1]}.get(code, units[:0]).square()
         self._factors = torch.cat([units, squares])
@@ -553,7 +551,7 @@ class OnePass(KernelRows):
 class TwoPasses(KernelRows):
     """For many components: normalisers of rows, then sums of components.
 
-    Rows are kept as hi + lo, as many bytes as float32; those of "diag" with their squares, twice as many.
+    Rows are kept as hi + lo, as many bytes as float32; of "diag" with their squares, twice as many.
     """
 
     TILE, SPLITS = 64, 33
@@ -609,7 +607,7 @@ class TwoPasses(KernelRows):
 class ManyColumns(KernelRows):
     """For full covariances with many columns.
 
-    Logits come from whitened rows. Sums are those of the pairs of rows and components that are not
+    Logits come from whitened rows. Sums are over the pairs of rows and components that are not
     negligible: few, unless clusters overlap.
     """
 

@@ -132,7 +132,7 @@ def find_family(name: str) -> type[Family]:
     found, left = dict(FAMILIES), list(Family.__subclasses__())
     while left:
         kind = left.pop()
-        found.setdefault(getattr(kind, "name", ""), kind)
+        found.setdefault(kind.name, kind)
         left += kind.__subclasses__()
     if name not in found:
         raise ValueError(f"family {shown(name)} is unknown: import the module that defines it first")

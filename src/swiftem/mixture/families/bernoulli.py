@@ -33,10 +33,7 @@ class Bernoulli(Family):
 
     name = "bernoulli"
     bounds = (0.0, 1.0)
-
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the probabilities."""
-        return {"probabilities": (n_components, d)}
+    parameters = (("probabilities", "from 0 to 1"),)
 
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values other than zero and one."""
@@ -65,9 +62,3 @@ class Bernoulli(Family):
         """Return zeros and ones."""
         yes = params["probabilities"][labels]
         return np.asarray(rng.random(yes.shape) < yes, dtype=np.float64)
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for invalid probabilities."""
-        yes = params["probabilities"]
-        if ((yes < 0) | (yes > 1)).any():
-            raise ValueError("probabilities must be from 0 to 1.")

@@ -45,6 +45,7 @@ class Binomial(Family):
 
     name = "binomial"
     learnt = ("trials",)
+    parameters = (("probabilities", "from 0 to 1"),)
 
     trials: int | tuple[int, ...] | None = None
 
@@ -70,10 +71,6 @@ class Binomial(Family):
         if isinstance(self.trials, tuple) and len(self.trials) != d:
             raise ValueError(f"trials must be one number or one per column ({d}), got {len(self.trials)}.")
         return np.broadcast_to(np.array(self.trials, dtype=np.float64), (d,))
-
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the probabilities."""
-        return {"probabilities": (n_components, d)}
 
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts of successes."""
@@ -118,9 +115,3 @@ class Binomial(Family):
 
         y, trials = y.astype(np.float64), self._trials(y.shape[1])
         return np.asarray(gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0))
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for invalid probabilities."""
-        yes = params["probabilities"]
-        if ((yes < 0) | (yes > 1)).any():
-            raise ValueError("probabilities must be from 0 to 1.")

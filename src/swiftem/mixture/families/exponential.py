@@ -37,6 +37,7 @@ class Exponential(Family):
     name = "exponential"
     bounds = (0.0, inf)
     learnt = ("scale",)
+    parameters = (("rates", "positive"),)
 
     scale: tuple[float, ...] | None = field(default=None, repr=False)
 
@@ -48,10 +49,6 @@ class Exponential(Family):
                 f"(family {self.name!r}): leave it out."
             )
         return replace(self, scale=tuple(np.where(columns.mean > 0.0, columns.mean, 1.0).tolist()))
-
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the rates."""
-        return {"rates": (n_components, d)}
 
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for negative amounts."""
@@ -81,8 +78,3 @@ class Exponential(Family):
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return waiting times."""
         return np.asarray(rng.exponential(1.0 / params["rates"][labels]))
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for rates that are not positive."""
-        if (params["rates"] <= 0).any():
-            raise ValueError("rates must be positive.")

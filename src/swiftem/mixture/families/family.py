@@ -17,6 +17,7 @@ of g_c(v) given y and m itself, and posterior rows are [r, r·g_1, ...].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,6 +28,15 @@ from swiftem.core.types import Array, Index, Rows
 
 Params = dict[str, Any]
 """Parameters of all components, arrays by name; for several blocks, such a dict per block."""
+
+
+CONDITIONS: dict[str, Callable[[Array], Any]] = {
+    "finite": np.isfinite,
+    "positive": lambda values: values > 0.0,
+    "at least 0": lambda values: values >= 0.0,
+    "from 0 to 1": lambda values: (values >= 0.0) & (values <= 1.0),
+}
+"""What parameters may have to be."""
 
 
 class Columns(NamedTuple):
@@ -49,7 +59,7 @@ class Columns(NamedTuple):
 class Family(ABC):
     """A family of components; derive a frozen dataclass, whose fields are the users' choices.
 
-    A family is complete with :meth:`shapes`, :meth:`check_rows`, :meth:`natural`, :meth:`m_step` and
+    A family is complete with ``parameters``, :meth:`check_rows`, :meth:`natural`, :meth:`m_step` and
     :meth:`draw`. M is the number of components, d the number of columns, p the number of features.
 
     Examples
@@ -63,9 +73,7 @@ class Family(ABC):
     ... class Rayleigh(Family):
     ...     name = "rayleigh"
     ...     bounds = (0.0, np.inf)
-    ...
-    ...     def shapes(self, n_components, d):
-    ...         return {"scales": (n_components, d)}
+    ...     parameters = (("scales", "positive"),)
     ...
     ...     def check_rows(self, y):
     ...         if (y <= 0).any():
@@ -92,8 +100,11 @@ class Family(ABC):
     array([ 1., 20.])
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     """Name in arguments and files."""
+
+    parameters: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The name of each parameter, and what it must be: one of :data:`CONDITIONS`."""
 
     bounds: ClassVar[tuple[float, float]] = (-inf, inf)
     """Bounds of the mean of every feature. Stochastic methods may violate them by noise: the statistics are
@@ -118,12 +129,14 @@ class Family(ABC):
     channels: ClassVar[tuple[float, ...]] = ()
     """Further channels: the values of their factors g_c in rows of the prior and of a start."""
 
-    @abstractmethod
     def shapes(self, n_components: int, d: int) -> dict[str, Any]:
         """Return the shapes of the parameters: the first axis is M; the second of the first parameter is d.
 
-        ``None`` is a length that depends on the data (see :meth:`learn`).
+        By default (M, d) of all. ``None`` is a length that depends on the data (see :meth:`learn`).
         """
+        if not self.parameters:
+            raise TypeError(f"family {self.name!r} must define parameters, or shapes.")
+        return {name: (n_components, d) for name, _ in self.parameters}
 
     @abstractmethod
     def check_rows(self, y: Rows) -> None:
@@ -291,7 +304,9 @@ class Family(ABC):
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for invalid parameters, which are finite and of the right shapes."""
-        return None
+        for name, condition in self.parameters:
+            if not CONDITIONS[condition](params[name]).all():
+                raise ValueError(f"{name} must be {condition}.")
 
     def n_free(self, n_components: int, d: int) -> int:
         """Return the number of free parameters, without weights; by default all parameters."""

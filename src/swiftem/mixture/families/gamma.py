@@ -52,6 +52,7 @@ class Gamma(Family):
 
     name = "gamma"
     kinds = 2
+    parameters = (("shapes", "positive"), ("rates", "positive"))
     learnt = ("scale", "variation")
 
     floor: float = 1e-6
@@ -77,16 +78,6 @@ class Gamma(Family):
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for amounts that are not positive."""
         check_positive(y)
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for parameters that are not positive."""
-        for name, values in params.items():
-            if (values <= 0).any():
-                raise ValueError(f"{name} must be positive.")
-
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of both parameters."""
-        return {"shapes": (n_components, d), "rates": (n_components, d)}
 
     def features(self, y: Rows) -> Rows:
         """Return z and log z."""

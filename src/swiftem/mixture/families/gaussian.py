@@ -83,6 +83,7 @@ class Gaussian(Standardised):
 
     name = "gaussian"
     kinds = 2
+    parameters = (("means", "finite"), ("variances", "positive"))
 
     covariance: str = "diag"
     floor: float = 1e-6
@@ -99,8 +100,8 @@ class Gaussian(Standardised):
 
     def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of means and variances."""
-        of_variances = (n_components, d) if self.covariance == "diag" else (n_components,)
-        return {"means": (n_components, d), "variances": of_variances}
+        shapes = super().shapes(n_components, d)
+        return shapes if self.covariance == "diag" else shapes | {"variances": (n_components,)}
 
     def features(self, y: Rows) -> Rows:
         """Return z and z²."""
@@ -150,8 +151,3 @@ class Gaussian(Standardised):
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return normal rows."""
         return np.asarray(rng.normal(params["means"][labels], np.sqrt(self._of_columns(params))[labels]))
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for variances that are not positive."""
-        if not (params["variances"] > 0).all():
-            raise ValueError("variances must be positive.")

@@ -55,10 +55,7 @@ class InverseGaussian(Gamma):
 
     name = "inverse-gaussian"
     bounds = (-1.0, np.inf)
-
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the means and of λ."""
-        return {"means": (n_components, d), "shapes": (n_components, d)}
+    parameters = (("means", "positive"), ("shapes", "positive"))
 
     def features(self, y: Rows) -> Rows:
         """Return t and u, (b, 2 d)."""

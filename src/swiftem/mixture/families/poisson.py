@@ -36,10 +36,7 @@ class Poisson(Family):
 
     name = "poisson"
     bounds = (0.0, inf)
-
-    def shapes(self, n_components: int, d: int) -> dict[str, tuple[int, ...]]:
-        """Return the shape of the rates."""
-        return {"rates": (n_components, d)}
+    parameters = (("rates", "at least 0"),)
 
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts."""
@@ -76,8 +73,3 @@ class Poisson(Family):
             return -np.asarray(gammaln(y.astype(np.float64) + 1.0))
         table = gammaln(np.arange(int(y.max()) + 1.0) + 1.0)
         return -np.asarray(table[y.astype(np.intp)])
-
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError for negative rates."""
-        if (params["rates"] < 0).any():
-            raise ValueError("rates must not be negative.")

@@ -30,7 +30,7 @@ class Start(NamedTuple):
     empty : int
         Number of components without rows that were set to rows drawn at random.
     raced : bool
-        Whether it won a race, and so is close to an optimum.
+        Whether it won a race, or is close to an optimum by passes of em.
     moves : int
         Number of split-and-merge moves accepted in it.
     """
@@ -74,6 +74,12 @@ class StartSettings:
         """Whether the library is free to choose the start."""
         is_race = isinstance(self.init_params, str) and self.init_params == "race"
         return is_race and not self.given
+
+    @property
+    def is_of_single_rows(self) -> bool:
+        """Whether each component starts with one row, and all parameters are found by that."""
+        is_name = isinstance(self.init_params, str)
+        return is_name and not self.given and self.init_params in ("k-means++", "random_from_data")
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from swiftem.core.method import Update, declared
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.tokens import CountSource
-from swiftem.data.samples import NONE, Drawn, Samples, read_only
-from swiftem.kernels.loop import CompiledLoop
-from swiftem.kernels.threads import in_order, part_ends
+from swiftem.kernels.loop import CompiledLoop, Drawn, Samples
+from swiftem.kernels.threads import NONE, in_order, part_ends, read_only
 from swiftem.topics.tokens import BoundPLSA, PLSAModel, PLSATheta
 
 BLOCK = 1 << 16
@@ -230,7 +229,7 @@ class TokensLoop(CompiledLoop):
         self._stored, self._held = now.s, True
 
     def prepared(self, theta: PLSATheta) -> None:
-        """Write the anchor's θ next to the statistics, or as that of the previous iteration."""
+        """Write the anchor's θ next to the statistics, or as θ of the previous iteration."""
         if self._before is None:
             self.tables.documents[:, 2], self.tables.words[:, 2] = theta.doc_topic, _working(theta).T
         else:
