@@ -144,6 +144,8 @@ def select(
     check_int("n_init", n_init, minimum=1)
     threads, tell = _threads(n_jobs), _teller(verbose)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
+    if isinstance(random_state, Integral):  # fits then start as those of an estimator with this seed
+        seed = int(random_state)
     X = in_numpy(X)
     given = (X, sample_weight) if y is None else (X, y, sample_weight)
     kinds = _candidates(covariance_types, family, (X, y, sample_weight), seed, parameters)
@@ -224,9 +226,7 @@ def _alone() -> None:
 
 def _fit(candidates: Candidates, n_components: int, before: Fitted | None, n_init: int, seed: int) -> Fitted:
     """Return the best fit, at least as good as ``before``, which has fewer components."""
-    number = KINDS.index(candidates.kind) if candidates.kind in KINDS else len(KINDS)
-    words = np.random.SeedSequence([seed, number, n_components]).generate_state(1)
-    given = {"n_init": n_init, "random_state": int(words[0]) >> 1}
+    given = {"n_init": n_init, "random_state": seed}
     fits: list[Fitted] = []
     errors: list[ValueError] = []
     for start in ("fresh", "split"):

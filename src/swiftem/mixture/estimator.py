@@ -391,7 +391,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             if is_warm:
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
-                starts = find_starts(starting, settings, random_state)
+                starts = find_starts(starting, settings, random_state, is_for_em=spec.method is None)
             seeds = [0] * len(starts)
             if spec.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()

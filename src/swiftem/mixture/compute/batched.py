@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import starmap
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -46,14 +46,46 @@ def is_batchable(problem: Problem) -> bool:
     """Return whether components have M-steps of their own, and T(y) is a matrix that is small enough."""
     bound: BoundComponents = problem.bound
     n, m = problem.source.n, bound.n_components
-    return (
-        isinstance(problem.source, ArraySource)
-        and (bound.code >= LINEAR or bound.code == CODES)
-        and not bound.shares_products
-        and getattr(bound.model, "known_weights", None) is None
-        and n * (bound.size // m) <= MOST_FEATURES
-        and n * m <= MOST_LOGITS
-    )
+    is_small = n * (bound.size // m) <= MOST_FEATURES and n * m <= MOST_LOGITS
+    return isinstance(problem.source, ArraySource) and is_small and _are_apart(bound)
+
+
+def _are_apart(bound: BoundComponents) -> bool:
+    """Return whether components have M-steps of their own."""
+    is_linear = bound.code >= LINEAR or bound.code == CODES
+    has_weights = getattr(bound.model, "known_weights", None) is None
+    return is_linear and has_weights and not bound.shares_products
+
+
+def m_steps(bound: BoundComponents, s: Array) -> list[Theta | None]:
+    """Return the M-steps of statistics (K, q), or None for those outside the domain."""
+    m = bound.n_components
+    if len(s) and (s[:, :m] > EMPTY).all() and _are_apart(bound):
+        ends = np.cumsum(m * np.array(_widths(bound)))
+        together = np.concatenate([part.ravel() for part in np.split(s, ends[:-1], axis=1)])
+        solved = _of_components(bound, len(s) * m).solve(together)
+        if solved is not None:
+            parts = [_part(solved, slice(k * m, (k + 1) * m)) for k in range(len(s))]
+            return [theta._replace(weights=theta.weights / theta.weights.sum()) for theta in parts]
+        if len(s) == 1:
+            return [None]
+    if len(s) < 2:
+        return [bound.solve(one) for one in s]
+    half = len(s) // 2
+    return m_steps(bound, s[:half]) + m_steps(bound, s[half:])
+
+
+def _of_components(bound: BoundComponents, count: int) -> BoundComponents:
+    """Return the model with as many components."""
+    made: BoundComponents = replace(bound, model=replace(bound.model, n_components=count))
+    return made
+
+
+def _widths(bound: BoundComponents) -> list[int]:
+    """Return the lengths of the parts of the statistics of a component."""
+    kind, width = bound.kind, bound.size // bound.n_components
+    d = width - 1 if kind is None or kind.has_masses else bound.d
+    return [1, d, width - 1 - d]
 
 
 class BatchedCompute(NumpyCompute):
@@ -65,6 +97,8 @@ class BatchedCompute(NumpyCompute):
         Model and rows, for which :func:`is_batchable` is true.
     check : callable
         Called before each pass; it may raise.
+    ends : sequence of int, optional
+        Ends of groups of rows. The first mixtures are those of the first group, and as many are of each.
 
     Examples
     --------
@@ -77,14 +111,16 @@ class BatchedCompute(NumpyCompute):
     >>> s, objectives = batched.passes([model.theta(means=[[m]], covariances=[[1.0]]) for m in (0.0, 1.0)])
     >>> objectives[0] - objectives[1]
     np.float64(0.5)
-    >>> [theta.means.ravel() for theta in batched.m_steps(s)]
+    >>> [theta.means.ravel() for theta in m_steps(problem.bound, s)]
     [array([1.]), array([1.])]
     """
 
-    def __init__(self, problem: Problem, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, problem: Problem, check: Callable[[], None] = lambda: None, ends: Sequence[int] = ()
+    ) -> None:
         super().__init__(problem.bound, problem.source, problem.placement)
+        self._groups = list(pairwise([0, *(ends or [self.n])]))
         self._between_blocks = check
-        self._wide: dict[int, BoundComponents] = {}
         self._features()  # threads share them
 
     def _features(self) -> tuple[Array, Array, Array]:
@@ -116,22 +152,26 @@ class BatchedCompute(NumpyCompute):
         self._between_blocks()
         powers, weight, reach = self._features()
         count = len(thetas)
-        coefficients: Any = self._of_components(count * self.bound.n_components).coefficients(_joined(thetas))
+        coefficients: Any = _of_components(self.bound, count * self.bound.n_components).coefficients(
+            _joined(thetas)
+        )
         parts = [coefficients.constant[:, None], coefficients.phi.T]
         if self.bound.code == CODES:
             parts.append(coefficients.table.T)
         elif not squared_reach(coefficients, reach) <= FARTHEST:  # also a variance without an inverse
             raise ValueError("rows must not be too far from the components for expanded squares.")
-        phi = np.concatenate(parts, axis=1)
-        n, width, total = self.n, len(powers) + len(phi), self._source.total_weight
-        at_once = n * len(phi) * (len(powers) + PER_LOGIT) > WORTH_THREADS
+        phi = np.concatenate(parts, axis=1).reshape(len(self._groups), -1, len(powers))
+        n, (own, width) = self.n, phi.shape[1:]
+        each = count // len(phi)  # mixtures of a group
+        width += own
+        at_once = n * own * (len(powers) + PER_LOGIT) > WORTH_THREADS
         size = max(min(LARGE_SLICE // width, -(-n // LEAST_SLICES)) if at_once else SLICE // width, 64)
 
-        def part(first: int) -> tuple[Array | None, Array]:
-            here = slice(first, first + size)
+        def part(group: int, first: int, stop: int) -> tuple[Array | None, Array]:
+            here = slice(first, min(first + size, stop))
             rows, own = powers[:, here], weight[here]
-            logits = phi @ rows
-            of_each = logits.reshape(count, -1, rows.shape[1])
+            logits = phi[group] @ rows
+            of_each = logits.reshape(each, -1, rows.shape[1])
             high = of_each.max(axis=1)
             of_each -= high[:, None]
             np.maximum(logits, LOWEST, out=logits)  # instead of zeros: 1e-20 counts for nothing
@@ -146,58 +186,28 @@ class BatchedCompute(NumpyCompute):
             of_each *= norm[:, None]
             return logits @ rows.T, value
 
-        sums, values = np.zeros((len(phi), len(powers))), np.zeros(count)
-        slices = [(first,) for first in range(0, n, size)]
-        for one, value in in_order(part, slices) if at_once else starmap(part, slices):
-            values += value
+        sums, values = np.zeros(phi.shape), np.zeros((len(phi), each))
+        slices = [
+            (group, first, stop)
+            for group, (begin, stop) in enumerate(self._groups)
+            for first in range(begin, stop, size)
+        ]
+        done = in_order(part, slices) if at_once else starmap(part, slices)
+        for (group, *_), (one, value) in zip(slices, done, strict=True):
+            values[group] += value
             if one is not None:
-                sums += one
-        self.evaluations += count * n
+                sums[group] += one
+        self.evaluations += each * n
+        totals = [self._source.total_weight]
+        if len(phi) > 1:
+            totals = [weight[begin:end].sum() if len(weight) else end - begin for begin, end in self._groups]
+        total = np.array(totals)[:, None]
         penalties = [self.bound.penalty(theta) for theta in thetas]
-        objectives = np.array(penalties) - values / total
-        return self._apart(sums / total, count) if statistics else sums[:0], objectives
-
-    def m_steps(self, s: Array) -> list[Theta | None]:
-        """Return the M-steps of statistics (K, q), or None for those outside the domain."""
-        m = self.bound.n_components
-        if not len(s):
-            return []
-        if (s[:, :m] > EMPTY).all():
-            wide = self._of_components(len(s) * m)
-            solved = wide.solve(self._together(s))
-            if solved is not None:
-                found = []
-                for k in range(len(s)):
-                    theta = _part(solved, slice(k * m, (k + 1) * m))
-                    found.append(theta._replace(weights=theta.weights / theta.weights.sum()))
-                return found
-            if len(s) == 1:
-                return [None]
-        elif len(s) == 1:
-            return [self.bound.solve(s[0])]
-        return [theta for one in s for theta in self.m_steps(one[None])]
-
-    def _of_components(self, count: int) -> BoundComponents:
-        """Return the model with as many components."""
-        if count not in self._wide:
-            self._wide[count] = replace(self.bound, model=replace(self.bound.model, n_components=count))
-        return self._wide[count]
-
-    def _widths(self) -> list[int]:
-        """Return the lengths of the parts of the statistics of a component."""
-        kind, width = self.bound.kind, self.bound.size // self.bound.n_components
-        d = width - 1 if kind is None or kind.has_masses else self.bound.d
-        return [1, d, width - 1 - d]
-
-    def _apart(self, sums: Array, count: int) -> Array:
-        """Return statistics (K, q) of mixtures, of Σ r ⊗ T(y) (K·M, 1 + p)."""
-        parts = np.split(sums, np.cumsum(self._widths())[:-1], axis=1)
-        return np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
-
-    def _together(self, s: Array) -> Array:
-        """Return the statistics of one mixture of K·M components, of those (K, q) of K mixtures."""
-        ends = np.cumsum(self.bound.n_components * np.array(self._widths()))
-        return np.concatenate([part.ravel() for part in np.split(s, ends[:-1], axis=1)])
+        objectives = np.array(penalties) - (values / total).ravel()
+        flat = (sums / total[..., None]).reshape(-1, len(powers))
+        apart = np.split(flat, np.cumsum(_widths(self.bound))[:-1], axis=1)
+        s = np.concatenate([one.reshape(count, -1) for one in apart], axis=1)
+        return s if statistics else s[:0], objectives
 
 
 def _joined(thetas: Sequence[Any]) -> Any:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
+from swiftem.mixture.compute.batched import m_steps
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.starts.em_of_candidates import em_of_candidates
 from swiftem.mixture.starts.family_starts import starts_of
@@ -102,23 +103,20 @@ def _of_kind(problem: Problem, kind: Kind, count: int, rng: np.random.Generator)
     else:
         iterations = SHORT if name == "k-means" else 0
         labels = list(run_k_means(z, source.weight, bound.n_components, count, iterations, rng))
+    batch, eye = source.take(np.arange(source.n)), np.eye(bound.n_components)
+    s = [problem.compute.share(batch, starts_of(bound).start_rows(eye[one], batch)) for one in labels]
     found = []
-    for one in labels:
+    for theta, own in zip(m_steps(bound, np.array(s)), s, strict=True):
         try:
-            found.append(_of_labels(problem, one))
+            found.append(_mended(problem, own) if theta is None else theta)
         except ValueError:  # it has no M-step
             continue
     return found
 
 
-def _of_labels(problem: Problem, labels: Index) -> Theta:
-    """Return the M-step of labels (n,)."""
-    bound, source, e_step = problem.bound, problem.source, problem.compute
-    batch = source.take(np.arange(source.n))
-    s = e_step.share(batch, starts_of(bound).start_rows(np.eye(bound.n_components)[labels], batch))
-    if bound.in_domain(s):
-        theta: Theta = bound.m_step(s)
-        return theta
+def _mended(problem: Problem, s: Array) -> Theta:
+    """Return the M-step of a start with components that have none; those without rows get some at random."""
+    bound, source = problem.bound, problem.source
     empty = int((bound.unpack(s).weights <= 0.0).sum())
     rng = np.random.default_rng(0)
     rows = source.take(rng.choice(source.n, empty, replace=False)).y

@@ -15,7 +15,7 @@ from swiftem.core.compute import Compute
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Theta
 from swiftem.methods.accelerated import ParallelSquarem
-from swiftem.mixture.compute.batched import BatchedCompute
+from swiftem.mixture.compute.batched import BatchedCompute, m_steps
 from swiftem.mixture.starts.collapsed_components import find_spurious
 
 CALM_PASSES = 3
@@ -88,8 +88,8 @@ def em_of_candidates(
     last, calm = np.full(len(ends), inf), np.zeros(len(ends), dtype=int)
     steps: ParallelSquarem | None = None
 
-    def m_steps(s: Array) -> list[Any]:
-        return [bound.solve(one) for one in s] if batched is None else batched.m_steps(s)
+    def solve(s: Array) -> list[Any]:
+        return [bound.solve(one) for one in s] if batched is None else m_steps(bound, s)
 
     with problem.compute.checked_by(check) as e_step:
         for number in range(1, passes + 1):
@@ -101,18 +101,18 @@ def em_of_candidates(
                 steps, scale = ParallelSquarem(s), bound.unit_factors(s[0])
             steps.advance(s, objectives, scale)
             ended = (calm >= CALM_PASSES) | (number == passes)
-            for k, theta in zip(np.flatnonzero(ended).tolist(), m_steps(steps.kept[ended]), strict=True):
+            for k, theta in zip(np.flatnonzero(ended).tolist(), solve(steps.kept[ended]), strict=True):
                 ends[live[k]] = Improved(theta, number)
             if ended.any():
                 live, last, calm = live[~ended], last[~ended], calm[~ended]
                 steps.keep(~ended)
             if not len(live):
                 break
-            points = m_steps(steps.point)
+            points = solve(steps.point)
             outside = np.flatnonzero([theta is None for theta in points])
             steps.accept(outside)
             if len(outside):
-                for k, theta in zip(outside.tolist(), m_steps(steps.point[outside]), strict=True):
+                for k, theta in zip(outside.tolist(), solve(steps.point[outside]), strict=True):
                     points[k] = theta
                     if theta is None:
                         ends[live[k]] = Improved(None, number)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf, isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.mixture.compute.batched import BatchedCompute, is_batchable
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.starts.candidate_starts import candidate_starts, kinds_for
-from swiftem.mixture.starts.collapsed_components import on_few_values
+from swiftem.mixture.starts.collapsed_components import at_floor, on_few_values
 from swiftem.mixture.starts.em_of_candidates import Improved, em_of_candidates
 from swiftem.mixture.starts.named_starts import make_start
 from swiftem.mixture.starts.sample_of_rows import Sample, draw_sample, on_rows
@@ -44,21 +44,6 @@ from swiftem.mixture.starts.split_and_merge import Move, proposed_moves
 
 NUMBERS = RaceSettings()
 """The numbers of all races."""
-TRIES, MOST_TRIED = 4, 8
-"""Number of single moves tried at a time, whatever the number of threads, and in all from the same
-parameters."""
-LITTLE = 2e-3
-"""After a move that gains less per row, only those are tried that promise a gain."""
-ALIKE = 1e-3
-"""Candidates whose values differ by less have most likely found the same optimum."""
-AFTER_MOVE, AFTER_BEST_MOVES = 4, 8
-"""Passes of em after a move, and of the better half of the moves after them."""
-FEW_PASSES, LAST_FEW_PASSES = 6, 25
-"""Passes of em on few rows, before and after most candidates are given up."""
-END = 0.003
-"""Gain per pass at which the fit to the sample ends, in units of ``tol`` of the fit."""
-LOOKING = 4
-"""What finding moves counts for, in passes."""
 
 
 class Candidate(NamedTuple):
@@ -98,8 +83,8 @@ class Trials:
     ----------
     best : Candidate or None
         The best one so far.
-    tolerated : int
-        Number of collapsed components that cost nothing.
+    tolerated : int or None
+        Number of collapsed components that cost nothing on few rows, known after the first passes.
     evaluations : int
         Number of E-step evaluations.
     """
@@ -126,7 +111,8 @@ class Trials:
         some = problem.source.take(np.arange(problem.source.n)).y if sample is None else sample.seen.y
         self._spread = np.nanvar(some.reshape(len(some), -1), axis=0, dtype=np.float64)
         self.best: Candidate | None = None
-        self.tolerated = self.evaluations = 0
+        self.tolerated: int | None = None
+        self.evaluations = 0
 
     def on(self, rows: int) -> Problem:
         """Return the problem on the first rows, or on the whole sample."""
@@ -147,9 +133,15 @@ class Trials:
         self.evaluations += on.source.n * sum(end.passes for end in ends)
         pairs = [(one, end.theta) for one, end in zip(candidates, ends, strict=True) if end.theta is not None]
         objectives = self._objectives([theta for _, theta in pairs])
+        collapsed = np.array([self.collapsed(theta, on.source.n) for _, theta in pairs])
+        if self.sample is None and len(pairs):  # as many as usual, or as in the named start, cost nothing
+            if self.tolerated is None:
+                named = [count for (one, _), count in zip(pairs, collapsed, strict=True) if one.is_named]
+                self.tolerated = int(max([np.median(collapsed), *named]))
+            collapsed[collapsed <= self.tolerated] = 0
         found = [
-            one._replace(theta=theta, value=self._value(theta, float(objective), on.source.n))
-            for (one, theta), objective in zip(pairs, objectives, strict=True)
+            one._replace(theta=theta, value=self._value(float(objective), further))
+            for (one, theta), objective, further in zip(pairs, objectives, collapsed, strict=True)
         ]
         found = sorted(found, key=lambda one: -one.value)
         if found and (self.best is None or found[0].value > self.best.value):
@@ -183,19 +175,20 @@ class Trials:
                 pass
         return list(self.pool.map(lambda theta: self.held.compute.objective(theta), thetas))
 
-    def _value(self, theta: Theta, objective: float, n: int) -> float:
+    def _value(self, objective: float, collapsed: int) -> float:
         """Return minus the objective, without what collapsed components gain."""
-        further = self.collapsed(theta, n) - self.tolerated
-        if further > 0:
-            objective += self.settings.collapse * further if self.sample is not None else inf
+        if collapsed:
+            objective += inf if self.sample is None else self.settings.collapse * collapsed
         return -objective if isfinite(objective) else -inf
 
     def collapsed(self, theta: Theta, n: int) -> int:
         """Return how many components sit on a few of n rows, or on repeated values."""
-        if not isinstance(self.problem.bound, BoundGaussians):
+        bound = self.problem.bound
+        if not isinstance(bound, BoundGaussians):
             return 0
-        rows: Any = self.problem.source if self.sample is None else self.sample.seen
-        return len(on_few_values(self.problem.bound, theta, self._spread, rows, n))
+        if self.sample is None:
+            return int(at_floor(bound, theta, self._spread).any(axis=1).sum())
+        return len(on_few_values(bound, theta, self._spread, self.sample.seen, n))
 
     def heat(self, candidates: Sequence[Candidate], rounds: Sequence[Round]) -> list[Candidate]:
         """Successive halving: return the last candidates, best first."""
@@ -268,15 +261,13 @@ def _among_few(trials: Trials, first: Start, n_init: int, rng: np.random.Generat
     """Return the best of several candidates on all rows, or None if the first start is as good."""
     numbers, on = trials.settings, trials.problem
     count = int(np.clip(numbers.few_work // _pass_time(on), 16, numbers.few_candidates)) - 1
-    named = Candidate(first.theta, is_named=True)
-    # A component on few rows has a likelihood without bound: no more of them than from the first start.
-    for end in em_of_candidates(on, [first.theta], FEW_PASSES, numbers.tol, trials.check):
-        trials.tolerated = 0 if end.theta is None else trials.collapsed(end.theta, on.source.n)
-    contenders: list[Candidate] = []
-    for more in (count, n_init - 1):  # what n_init = 1 ends with is among them: more is no worse
+    named, contenders = Candidate(first.theta, is_named=True), list[Candidate]()
+    for more in (count, n_init - 1)[: min(n_init, 2)]:  # more is no worse: n_init = 1 is among them
         starts = candidate_starts(on, kinds_for(on.bound, few=True), more, rng, trials.pool.map)
-        left = trials.improved([Candidate(theta) for theta in starts], on, FEW_PASSES)
-        contenders += trials.improved([named, *left[: max(3, more // 8)]], on, LAST_FEW_PASSES)
+        left = trials.improved([named, *map(Candidate, starts)], on, numbers.passes // 2)
+        others = [one for one in left if not one.is_named][: max(3, more // 8)]
+        last = [*others, *(one for one in left if one.is_named)]
+        contenders += trials.improved(last, on, 2 * numbers.passes)
     enough = max((one.value for one in contenders if one.is_named), default=-inf) + numbers.margin
     return max((one for one in contenders if one.value > enough), key=lambda one: one.value, default=None)
 
@@ -284,7 +275,7 @@ def _among_few(trials: Trials, first: Start, n_init: int, rng: np.random.Generat
 def _among_many(trials: Trials, settings: StartSettings, rng: np.random.Generator) -> Candidate | None:
     """Return the best candidate on a sample, after moves; each further ``n_init`` adds a candidate."""
     numbers, contenders = trials.settings, list[Candidate]()
-    tol = min(0.1 * numbers.tol, END * settings.tol)
+    tol = min(0.1 * numbers.tol, numbers.end * settings.tol)
     whole = trials.on(numbers.sample)
     for count in (numbers.candidates, settings.n_init - 1):
         best = _best_of_heat(trials, count, rng) if count else None
@@ -317,34 +308,35 @@ def _best_of_heat(trials: Trials, count: int, rng: np.random.Generator) -> Candi
     best, on = finalists[0], trials.on(wide)
     if wide > rows:
         best = (trials.improved([best], on, numbers.passes) or [best])[0]
-    agree = len(finalists) > 1 and best.value - finalists[1].value < ALIKE
-    return _after_moves(trials, best, on, work, TRIES if agree else MOST_TRIED)
+    agree = len(finalists) > 1 and best.value - finalists[1].value < numbers.margin
+    return _after_moves(trials, best, on, work, numbers.tries if agree else 2 * numbers.tries)
 
 
 def _after_moves(trials: Trials, best: Candidate, on: Problem, work: int, tried: int) -> Candidate:
     """Return a candidate after the moves that raise the likelihood of the held-out rows."""
     numbers, n = trials.settings, on.source.n
-    cost = n * (LOOKING + TRIES * AFTER_MOVE + TRIES // 2 * AFTER_BEST_MOVES)
-    while best.moves < numbers.moves and trials.evaluations + cost < work:
+    cost = n * numbers.after_move * (1 + 2 * numbers.tries)
+    while trials.evaluations + cost < work:
         sure, others = proposed_moves(on, trials.held, best.theta, tried, numbers.least_gain)
-        trials.evaluations += LOOKING * n
+        trials.evaluations += numbers.after_move * n  # finding them takes as long
         waiting = [sure] if sure else []
-        waiting += [others[k : k + TRIES] for k in range(0, len(others), TRIES)]
+        waiting += [others[k : k + numbers.tries] for k in range(0, len(others), numbers.tries)]
         before = best
         while best is before and waiting and trials.evaluations + cost < work:
             best = _best_move(trials, best, on, waiting.pop(0)) or best
         if best is before:
             break
-        if best.value - before.value < LITTLE:
-            tried = 0
+        if best.value - before.value < 2.0 * numbers.margin:
+            tried = 0  # only those that promise a gain
     return best
 
 
 def _best_move(trials: Trials, best: Candidate, on: Problem, moves: Sequence[Move]) -> Candidate | None:
     """Return the best of a few moves, or None if none gains on rows held out and on others."""
     tried = [Candidate(move.theta, moves=best.moves + move.number) for move in moves]
-    tried = trials.improved(tried, on, AFTER_MOVE)
-    tried = trials.improved(tried[: -(-len(tried) // 2)], on, AFTER_BEST_MOVES)
+    passes = trials.settings.after_move
+    tried = trials.improved(tried, on, passes)
+    tried = trials.improved(tried[: -(-len(tried) // 2)], on, 2 * passes)
     better = [one for one in tried if one.value > best.value + trials.settings.least_gain]
     if better:  # on rows held out alone, a few far rows may decide
         most = on.compute.objective(best.theta)

@@ -30,7 +30,7 @@ class Start(NamedTuple):
     empty : int
         Number of components without rows that were set to rows drawn at random.
     raced : bool
-        Whether it won a race, and so is close to an optimum.
+        Whether it won a race, or is close to an optimum by passes of em.
     moves : int
         Number of split-and-merge moves accepted in it.
     """
@@ -75,6 +75,12 @@ class StartSettings:
         is_race = isinstance(self.init_params, str) and self.init_params == "race"
         return is_race and not self.given
 
+    @property
+    def is_of_single_rows(self) -> bool:
+        """Whether each component starts with one row, and all parameters are found by that."""
+        is_name = isinstance(self.init_params, str)
+        return is_name and not self.given and self.init_params in ("k-means++", "random_from_data")
+
 
 @dataclass(frozen=True)
 class RaceSettings:
@@ -104,14 +110,15 @@ class RaceSettings:
         Maximum number of E-step evaluations, in total and per row.
     tol : float
         Gain per pass below which em has converged.
-    moves : int
-        Maximum number of accepted moves.
+    end : float
+        Gain per pass at which the fit to the sample ends, in units of ``tol`` of the fit.
     least_gain : float
         Least gain of a split, and of a move, per held-out row.
     collapse : float
         What a component that collapsed onto a few rows costs in the comparison.
     margin : float
-        Gain per row for which the first of few candidates is given up.
+        Gain per row for which the first of few candidates is given up, and difference of candidates below
+        which they have most likely found the same optimum.
     """
 
     candidates: int = 8
@@ -135,10 +142,20 @@ class RaceSettings:
     work: int = 5_000_000
     work_per_row: int = 250
     tol: float = 1e-4
-    moves: int = 20
+    end: float = 0.003
     least_gain: float = 1e-4
     collapse: float = 1.0
     margin: float = 1e-3
+
+    @property
+    def after_move(self) -> int:
+        """Passes of em after a move; the better half has twice as many more."""
+        return self.passes // 3
+
+    @property
+    def tries(self) -> int:
+        """Number of single moves tried at a time, whatever the number of threads."""
+        return self.candidates // 2
 
 
 class StartInterrupted(KeyboardInterrupt):

@@ -19,7 +19,7 @@ all components together give θ by one M-step, whatever the family.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -33,7 +33,7 @@ from swiftem.core.source import Batch
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.compute.batched import BatchedCompute, is_batchable
+from swiftem.mixture.compute.batched import BatchedCompute, is_batchable, m_steps
 from swiftem.mixture.gaussians import BoundGaussians, GaussianMixtureModel
 from swiftem.mixture.starts.em_of_candidates import evaluate
 from swiftem.mixture.starts.family_starts import starts_of
@@ -150,56 +150,85 @@ def split_parts(seen: Anatomy, held: Anatomy) -> list[Parts]:
     seen, held : Anatomy
         Rows that the parts are fitted to, and rows on which their gain is computed.
     """
-    one, two = seen.of_components(1), seen.of_components(2)
-    total = held.batch.weight.sum()
-    found = []
-    for k, statistics in enumerate(seen.statistics):
-        whole, near = one.solve(statistics), held.rows_of(k)[0]
-        parts = None if whole is None else _two_parts(seen, k)
-        if parts is None:
-            continue
+    two, total, found = seen.of_components(2), held.batch.weight.sum(), []
+    for k, theta, parts in _in_two(seen):
         if seen.bound.shares_products:  # a split changes the covariance of all
-            gain = held.gain_of(np.concatenate([np.delete(seen.statistics, k, axis=0), parts[1]]))
+            gain = held.gain_of(np.concatenate([np.delete(seen.statistics, k, axis=0), parts]))
         else:
-            gains = two.posterior(near, parts[0])[1] - one.posterior(near, whole)[1]
+            near, r, log_likelihood = held.rows_of(k)
+            gains = two.posterior(near, theta)[1] + np.log(seen.statistics[k, 0] / r) - log_likelihood
             gain = float(near.weight @ gains) / total
-        found.append(Parts(k, gain, parts[1]))
+        found.append(Parts(k, gain, parts))
     return sorted(found, key=lambda parts: -parts.gain)
 
 
-def _two_parts(seen: Anatomy, k: int) -> tuple[Theta, Array] | None:
-    """Return parameters and statistics (2, q / M) of two parts of a component; None without an M-step.
+def _in_two(seen: Anatomy) -> Iterator[tuple[int, Theta, Array]]:
+    """Yield components, the parameters of their two parts, and the statistics of these, (2, q / M).
 
-    Parts are shrunk towards the whole as by as many rows as there are columns.
+    Parts are shrunk towards the whole as by as many rows as there are columns. Passes are over the rows of
+    one component after another, M-steps are those of all.
     """
-    two, batch, statistics = seen.of_components(2), seen.rows_of(k)[0], seen.statistics[k]
-    if len(batch.y) < LEAST_ROWS:
-        return None
-    y = batch.y.reshape(len(batch.y), -1)
-    source = ArraySource(y, batch.weight, allow_missing=bool(np.isnan(y).any()))
-    problem = Problem(two.model, source, bound=replace(two, source=source), placement=Placement(form="numpy"))
-    batched = BatchedCompute(problem) if is_batchable(problem) else None
-    share = min(y.shape[1] / source.total_weight, 0.5)
-    more = share * statistics / statistics[0]
-    further, starts = _joined(two, np.stack([more, more])), starts_of(two)
-    rows = [
-        starts.start_rows(np.stack([first, 1.0 - first], axis=1), batch)
-        for first in _partitions(np.asarray(starts.for_start(y), dtype=np.float64), batch.weight).T
-    ]
-    s = np.array([two.statistics(batch, one, batch.weight) for one in rows]) / source.total_weight
+    one, two = seen.of_components(1), seen.of_components(2)
+    starts, own, first = starts_of(two), [], []
+    for k, statistics in enumerate(seen.statistics):
+        batch = seen.rows_of(k)[0]
+        y, total = batch.y.reshape(len(batch.y), -1), batch.weight.sum()
+        if len(y) < LEAST_ROWS:
+            continue
+        more = min(y.shape[1] / total, 0.5) * statistics / statistics[0]
+        further = _joined(two, np.stack([more, more]))
+        whole = two.solve(further)
+        if whole is None:
+            continue
+        own.append((k, batch._replace(y=y, index=np.arange(len(y))), whole, more, further))
+        for part in _partitions(np.asarray(starts.for_start(y), dtype=np.float64), batch.weight).T:
+            rows = starts.start_rows(np.stack([part, 1.0 - part], axis=1), batch)
+            first.append(two.statistics(batch, rows, batch.weight) / total)
+    if not own:
+        return
+    passes = _passes_over([batch for _, batch, *_ in own], two)
+    further = np.stack([found for *_, found in own])[:, None]
+    s = np.array(first).reshape(len(own), -1, two.size)
     for number in range(PASSES + MORE_PASSES):
-        solved = batched.m_steps(s + further) if batched else [two.solve(one) for one in s + further]
-        thetas = [theta for theta in solved if theta is not None]
-        if not thetas:
-            return None
-        s, objectives = evaluate(problem.compute, thetas, batched)
+        solved = m_steps(two, (s + further).reshape(-1, two.size))
+        thetas = [own[k // s.shape[1]][2] if theta is None else theta for k, theta in enumerate(solved)]
+        found, objectives = passes(thetas)
+        s = found.reshape(s.shape)
         if number == PASSES - 1:
-            best = int(objectives.argmin())
-            s, thetas = s[best : best + 1], thetas[best : best + 1]
-    found = two.posterior(batch, thetas[0])[0]
-    one = replace(two, model=replace(two.model, n_components=1))
-    parts = [one.statistics(batch, found[:, part::2], batch.weight) for part in range(2)]
-    return thetas[0], statistics[0] * (np.array(parts) / source.total_weight + more) / (1.0 + 2.0 * share)
+            s = s[np.arange(len(own)), objectives.reshape(len(own), -1).argmin(axis=1)][:, None]
+    for (k, batch, _, more, _), theta, flat in zip(own, thetas, s[:, 0], strict=True):
+        if two.shares_products:
+            r = two.posterior(batch, theta)[0]
+            parts = np.array([one.statistics(batch, r[:, part::2], batch.weight) for part in range(2)])
+            parts /= batch.weight.sum()
+        else:
+            parts = np.hstack([part.reshape(2, -1) for part in two.split(flat) if part is not None])
+        share = more[0]
+        yield k, theta, seen.statistics[k, 0] * (parts + more) / (1.0 + 2.0 * share)
+
+
+def _passes_over(
+    groups: Sequence[Batch], bound: BoundComponents
+) -> Callable[[Sequence[Theta]], tuple[Array, Array]]:
+    """Return passes of mixtures, as many over each group of rows."""
+
+    def problem_of(batches: Sequence[Batch]) -> Problem:
+        y, weight = (np.concatenate(parts) for parts in list(zip(*batches, strict=True))[:2])
+        source = ArraySource(y, weight, allow_missing=bool(np.isnan(y).any()))
+        own = replace(bound, source=source)
+        return Problem(bound.model, source, bound=own, placement=Placement(form="numpy"))
+
+    whole = problem_of(groups)
+    if is_batchable(whole):
+        return BatchedCompute(whole, ends=np.cumsum([len(batch.y) for batch in groups]).tolist()).passes
+    each = [problem_of([batch]).compute for batch in groups]
+
+    def passes(thetas: Sequence[Theta]) -> tuple[Array, Array]:
+        pairs = zip(np.repeat(np.arange(len(each)), len(thetas) // len(each)), thetas, strict=True)
+        found = [evaluate(each[k], [theta], None) for k, theta in pairs]
+        return np.concatenate([s for s, _ in found]), np.concatenate([value for _, value in found])
+
+    return passes
 
 
 def _partitions(y: Array, weight: Array) -> Array:
