@@ -369,7 +369,7 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
     absent unless it is needed.
     """
     if not hasattr(model, "weights_"):
-        raise ValueError(f"{path} must go with a mixture, got topics: use swiftem topics --apply.")
+        raise ValueError("The model must be a mixture, got topics: use swiftem topics --apply.")
     if choice.missing is None:
         choice = replace(choice, missing=getattr(model, "missing", "ignore"))
     names, width = names_of(model), int(model.n_features_in_)
@@ -378,7 +378,8 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
         choice = _as_fitted(model, path, choice)
     levels = _levels(model, names)
     if hasattr(model, "family_"):
-        chosen = names if found else choice.columns or [str(j) for j in range(width)]
+        n_columns = len(read_names(path)) or (*read_places(path, Wanted(["0"])), 1)[0]
+        chosen = names if found else choice.columns or [str(j) for j in range(min(width, n_columns))]
         choice = replace(choice, text=[chosen[place] for place in levels if place < len(chosen)])
     if found:
         response = getattr(model, "response_name_", None)

@@ -100,12 +100,13 @@ def select(
             console.say(found.shown)
             console.say()
             console.say(found.best.summary().head(MOST_ROWS, "column"))
-            console.say()
             if found.interrupted:
+                console.say()
                 console.say(f"Interrupted after {counted(len(found.table), 'fit')}.")
             if not found.ranking[0].converged:
                 console.say("The best fit has not converged: fit it with a larger --max-iter.")
             if out is not None:
+                console.say()
                 console.say(f"Model: {out}")
         if found.interrupted:
             raise typer.Exit(INTERRUPTED)

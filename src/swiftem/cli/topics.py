@@ -216,6 +216,7 @@ def _fit(
             selection = select_topics(corpus.read.counts, numbers, verbose=step, **parameters)
         model, is_interrupted = selection.best, selection.interrupted
         console.say(selection.shown)
+        console.say()
     else:
         model = PLSA(numbers[0], **parameters, verbose=int(console.is_terminal))
         counts = corpus.read.counts if corpus.blocks is None else corpus.blocks.source

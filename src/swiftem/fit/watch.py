@@ -29,14 +29,16 @@ __all__ = [
 def progress_bar(console: Any = None) -> Any:
     """Return the progress bar of rich that fits and commands show; nothing if the console is a file."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Column
 
+    # In a narrow terminal the bar gets shorter, not the words.
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f} of {task.total:.0f},"),
-        TimeElapsedColumn(),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
         TextColumn("elapsed,"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
         TextColumn("remaining"),
     )
     disabled = console is not None and not console.is_terminal
@@ -176,7 +178,8 @@ class TellingWatch(StartWatch):
     def __init__(self, watcher: Watcher, number: int) -> None:
         super().__init__()
         self._estimator, self._bar, self._told = watcher.estimator, watcher.bar, watcher.told
-        self._name = f"start {number + 1} of {watcher.n_starts}"
+        name = f"start {number + 1} of {watcher.n_starts}"
+        self._shown = "log-likelihood" if watcher.n_starts == 1 else f"{name}:"
         self._last, self._printed, self._theta = inf, 0, None
         self._context: Any = None
         if watcher.context is not None:
@@ -184,7 +187,7 @@ class TellingWatch(StartWatch):
             self._context.call_on_fit_task_begin(**self._told)
             self.wants_theta = True
         if self._bar is not None:
-            self._task = self._bar.add_task(self._name, total=self._estimator.max_iter)
+            self._task = self._bar.add_task(name, total=self._estimator.max_iter)
         elif self._estimator.verbose:
             self._estimator._print_verbose_msg_init_beg(number)
 
@@ -200,7 +203,7 @@ class TellingWatch(StartWatch):
 
     def _show(self, moment: Moment) -> None:
         if self._bar is not None:
-            words = f"{self._name}: mean log-likelihood {-moment.objective:.5f}"
+            words = f"{self._shown} {-moment.objective:.5f}"
             self._bar.update(self._task, completed=moment.passes, description=words)
         elif self._estimator.verbose:
             # Evaluations may be several passes apart: a line for the last multiple of the interval between
