@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 import numpy as np
 import typer
 
+from swiftem.cli import options
 from swiftem.cli.failures import (
     ARGUMENTS,
     FAILED,
@@ -19,20 +20,9 @@ from swiftem.cli.failures import (
     refuse,
     tell,
 )
-from swiftem.cli.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    DeviceOption,
-    MemoryLimitOption,
-    MethodOption,
-    SeedOption,
-    given,
-    option,
-    read_counts,
-)
+from swiftem.cli.model_rows import open_model
+from swiftem.cli.options import DATA, MODEL, OUTPUT, given, option, read_counts
 from swiftem.cli.out_file import writable_folder
-from swiftem.cli.rows import open_model
 from swiftem.cli.screen import Console
 from swiftem.core.process import clock, uninterrupted
 from swiftem.show.numbers import counted, mean_text, seconds_text
@@ -87,10 +77,10 @@ def topics(
     phrases: PhrasesOption = False,
     n_components: TopicsOption = "10",
     apply: ApplyOption = None,
-    method: MethodOption = None,
-    random_state: SeedOption = 0,
-    device: DeviceOption = None,
-    memory_limit: MemoryLimitOption = None,
+    method: options.Method = None,
+    random_state: options.Seed = 0,
+    device: options.Device = None,
+    memory_limit: options.MemoryLimit = None,
     label_column: ByOption = None,
     names: NamesOption = None,
     out: FolderOption = Path("results/topics"),
