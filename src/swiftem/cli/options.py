@@ -106,6 +106,7 @@ FAMILY = 'gaussian (default), poisson, ..., auto, or by column: "poisson=a,b;gam
 COLUMNS = "Columns by name or number, or all but -A,-B."
 SKIP = "Rows with missing values: fail, or skip them."
 IGNORE = "Rows with missing values: fail, skip them, or ignore the missing cells."
+DRAWS = "Fill in random draws of this seed, given the observed cells."
 LIMIT = "Memory limit, such as 500MB, for files read in parts."
 
 Table = Annotated[Path, typer.Argument(metavar="TABLE", help=f"{FORMATS}.")]
@@ -137,6 +138,10 @@ Covariance = Annotated[str | None, option(MODEL, "KIND")]
 Family = Annotated[str | None, option(MODEL, "NAME", help=FAMILY, show_default=False)]
 Method = Annotated[str | None, option(FIT, "NAME", help=METHOD, show_default=False)]
 Seed = Annotated[int, option(FIT, "N", "--seed", "-s", callback=read_seed, help="Seed of starts and draws.")]
+Draws = Annotated[
+    int | None,
+    option(OUTPUT, "N", "--seed", "-s", help=DRAWS, callback=read_seed, show_default="means"),
+]
 Device = Annotated[str | None, option(FIT, "NAME", help="cpu, cuda or cuda:1.", show_default=False)]
 MemoryLimit = Annotated[str | None, option(FIT, "SIZE", help=LIMIT, show_default=False)]
 ModelFile = Annotated[

@@ -23,11 +23,8 @@ def predict(
     context: typer.Context,
     model: options.Model,
     table: options.Table,
-    proba: Annotated[
-        bool,
-        option(OUTPUT, "", "--proba", help=PROBA),
-    ] = False,
     missing: options.Skip = None,
+    proba: Annotated[bool, option(OUTPUT, "", "--proba", help=PROBA)] = False,
     out: options.Result = None,
 ) -> None:
     """Assign each row of a table to a component.

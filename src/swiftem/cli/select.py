@@ -16,6 +16,9 @@ from swiftem.cli.rows import family_of, read_rows
 from swiftem.cli.screen import MOST_ROWS, Console
 from swiftem.show.numbers import counted
 
+RANGE = "A range, or a list such as 2,4,8."
+KINDS = "Kind of the covariances; can be repeated."
+
 
 def select(
     context: typer.Context,
@@ -24,20 +27,10 @@ def select(
     missing: options.Missing = None,
     weights: options.Weights = None,
     response: options.Response = None,
-    n_components: Annotated[
-        str,
-        option(MODEL, "A:B", "--components", "-k", help="A range, or a list such as 2,4,8."),
-    ] = "1:10",
+    n_components: Annotated[str, option(MODEL, "A:B", "--components", "-k", help=RANGE)] = "1:10",
     family: options.Family = None,
     covariance_types: Annotated[
-        list[str] | None,
-        option(
-            MODEL,
-            "KIND",
-            "--covariance-type",
-            help="Kind of the covariances; can be repeated.",
-            show_default="all four",
-        ),
+        list[str] | None, option(MODEL, "KIND", "--covariance-type", help=KINDS, show_default="all four")
     ] = None,
     criterion: Annotated[str, option(FIT, "bic|aic|icl")] = "bic",
     random_state: options.Seed = 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 import typer
@@ -29,11 +29,9 @@ from swiftem.show.numbers import counted, mean_text, seconds_text
 
 if TYPE_CHECKING:
     from swiftem import PLSA
-    from swiftem.cli.topics_files import Corpus, Results
+    from swiftem.cli.topics_files import Corpus, Fit, Results
     from swiftem.data.documents.counts import CorpusCounts
-    from swiftem.fit.selection import Selection
     from swiftem.topics.explorer.names import TopicNames
-    from swiftem.topics.select import NumberOfTopics
 
 MODEL_FILE, PAGE = "model.swiftem", "topics.html"
 APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"}
@@ -115,8 +113,7 @@ def topics(
             console.say_all(lost)
             notes += lost
     command = shlex.join(context.find_root().meta[ARGUMENTS])
-    results = Results(found, model, fit.model, fit.ending, notes, given_names, fit.selection, command)
-    _write(console, results, out, random_state, is_interrupted=fit.is_interrupted)
+    _write(console, Results(found, fit, model, given_names, notes, command, random_state), out)
 
 
 def thinned(counts: list[int]) -> list[int]:
@@ -181,15 +178,6 @@ def _read(
     return found
 
 
-class Fit(NamedTuple):
-    """A fitted model, how the fit ended, and the comparison that it is from."""
-
-    model: PLSA
-    ending: str
-    is_interrupted: bool
-    selection: Selection[PLSA, NumberOfTopics] | None = None
-
-
 def _fit(
     console: Console,
     corpus: Corpus,
@@ -199,6 +187,7 @@ def _fit(
 ) -> Fit:
     """Fit the model, or one for each number of topics; raise KeyboardInterrupt if there is none yet."""
     from swiftem import PLSA, config_context, select_topics
+    from swiftem.cli.topics_files import Fit
 
     began, selection = clock(), None
     if len(numbers) > 1:
@@ -221,12 +210,13 @@ def _fit(
     return Fit(model, f"{ended} {spent}. {value}", is_interrupted, selection)
 
 
-def _write(console: Console, results: Results, out: Path, random_state: int, *, is_interrupted: bool) -> None:
+def _write(console: Console, results: Results, out: Path) -> None:
     """Write the model, show it, and write the tables and the page; Ctrl-C keeps the files that are whole."""
     from swiftem.cli.topics_files import write_results
     from swiftem.topics.table import topic_table
 
     model, read, written = results.model, results.corpus.read, []
+    is_interrupted = results.fit.is_interrupted
     try:
         with uninterrupted():
             out.mkdir(parents=True, exist_ok=True)
@@ -236,8 +226,8 @@ def _write(console: Console, results: Results, out: Path, random_state: int, *, 
             written.append(MODEL_FILE)
         console.say(topic_table(model, results.names, model.coherence(read.counts)))
         console.say()
-        console.say(results.ending)
-        for file in write_results(results, out, random_state):
+        console.say(results.fit.ending)
+        for file in write_results(results, out):
             written.append(file.name)
     except KeyboardInterrupt:
         is_interrupted = True
