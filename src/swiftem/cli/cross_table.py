@@ -9,7 +9,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.rows import Rows, is_regression
+from swiftem.cli.model_rows import is_regression
+from swiftem.cli.rows import Rows
 from swiftem.cli.screen import Console
 from swiftem.show.table import Table
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -24,7 +27,13 @@ ARGUMENTS = "swiftem.arguments"
 
 def tell(sentence: str) -> None:
     """Print a message to standard error, so that standard output has only results."""
-    typer.echo(visible(sentence), err=True)
+    text = visible(sentence)
+    typer.echo(at_words(text, get_terminal_size().columns) if sys.stderr.isatty() else text, err=True)
+
+
+def at_words(text: str, width: int) -> str:
+    """Return a sentence in lines of a terminal; a word that is longer than a line is not cut."""
+    return fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def parameter_of(error: Exception) -> str:
@@ -37,7 +46,7 @@ def parameter_of(error: Exception) -> str:
     """
     found = re.match(r"(?:The ')?([a-z]\w*)", str(error))
     name = str(getattr(error, "argument", found[1] if found else ""))
-    return "columns" if name == "drop" else name  # as --columns -A,-B
+    return {"drop": "columns", "vocabulary": "n_words"}.get(name, name)  # as --columns -A,-B, --words FILE
 
 
 @contextmanager

@@ -9,32 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from swiftem.cli import options
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import INTERRUPTED, fitted_with_warnings, one_sentence, refuse, tell
-from swiftem.cli.options import (
-    FIT,
-    MODEL,
-    Choice,
-    ColumnsOption,
-    ComponentsOption,
-    CovarianceOption,
-    DeviceOption,
-    FamilyOption,
-    LabelOption,
-    MemoryLimitOption,
-    MethodOption,
-    MissingOption,
-    ModelFileOption,
-    ResponseOption,
-    SeedOption,
-    TablesArgument,
-    WeightsOption,
-    given,
-    option,
-    read_family_option,
-)
-from swiftem.cli.out_file import model_file, not_the_same
-from swiftem.cli.rows import Rows, family_of, is_regression, open_model, read_rows, rows_of_model, saved
+from swiftem.cli.model_rows import is_regression, open_model, rows_of_model
+from swiftem.cli.options import FIT, MODEL, Choice, given, option, read_family_option
+from swiftem.cli.out_file import model_file, not_the_same, saved
+from swiftem.cli.rows import Rows, family_of, read_rows
 from swiftem.cli.screen import MOST_ROWS, Console
 from swiftem.core.process import clock
 from swiftem.data.tables import table_files
@@ -49,28 +30,28 @@ UPDATES = {"tables", "update", "out", "columns", "weights", "missing"}
 
 def fit(
     context: typer.Context,
-    tables: TablesArgument,
-    columns: ColumnsOption = None,
-    missing: MissingOption = None,
-    weights: WeightsOption = None,
-    label: LabelOption = None,
-    response: ResponseOption = None,
-    n_components: ComponentsOption = None,
-    family: FamilyOption = None,
-    covariance_type: CovarianceOption = None,
+    tables: options.Tables,
+    columns: options.Columns = None,
+    missing: options.Missing = None,
+    weights: options.Weights = None,
+    label: options.Label = None,
+    response: options.Response = None,
+    n_components: options.Components = None,
+    family: options.Family = None,
+    covariance_type: options.Covariance = None,
     reg_covar: Annotated[float | None, option(MODEL, "X")] = None,
-    method: MethodOption = None,
+    method: options.Method = None,
     max_iter: Annotated[int | None, option(FIT, "N")] = None,
     tol: Annotated[float | None, option(FIT, "X", help="Least gain of the log-likelihood per pass.")] = None,
-    random_state: SeedOption = 0,
-    device: DeviceOption = None,
-    memory_limit: MemoryLimitOption = None,
+    random_state: options.Seed = 0,
+    device: options.Device = None,
+    memory_limit: options.MemoryLimit = None,
     checkpoint: Annotated[Path | None, option(FIT, "DIR", help="Folder for a checkpoint.")] = None,
     resume: Annotated[bool, option(FIT, "", "--resume", help="Resume from --checkpoint.")] = False,
     update: Annotated[
         Path | None, option(FIT, "MODEL", help="Update this model with new rows instead.")
     ] = None,
-    out: ModelFileOption = None,
+    out: options.ModelFile = None,
 ) -> None:
     """Fit a mixture to a table, show it, and write it to a file.
 

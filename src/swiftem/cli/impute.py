@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from swiftem.cli import options
 from swiftem.cli.failures import one_sentence, tell
-from swiftem.cli.options import OUTPUT, Choice, ModelArgument, ResultOption, TableArgument, option, read_seed
+from swiftem.cli.model_rows import is_regression, names_of, open_model, rows_of_model
+from swiftem.cli.options import Choice
 from swiftem.cli.out_file import not_the_same, write_result
-from swiftem.cli.rows import is_regression, names_of, open_model, rows_of_model
 from swiftem.data.columns import as_label
 from swiftem.data.tables import read_cells
 from swiftem.show.numbers import counted
 
-DRAWS = "Fill in random draws of this seed, given the observed cells."
-
 
 def impute(
     context: typer.Context,
-    model: ModelArgument,
-    table: TableArgument,
-    random_state: Annotated[
-        int | None,
-        option(OUTPUT, "N", "--seed", "-s", help=DRAWS, callback=read_seed, show_default="means"),
-    ] = None,
-    out: ResultOption = None,
+    model: options.Model,
+    table: options.Table,
+    random_state: options.Draws = None,
+    out: options.Result = None,
 ) -> None:
     """Fill in the missing values of a table, by a model of its columns.
 

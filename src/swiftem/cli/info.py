@@ -7,15 +7,15 @@ from typing import Any
 
 import typer
 
+from swiftem.cli import options
 from swiftem.cli.failures import one_sentence
-from swiftem.cli.options import ModelArgument
-from swiftem.cli.rows import check_model_file, is_regression, names_of, open_model
+from swiftem.cli.model_rows import check_model_file, is_regression, names_of, open_model
 from swiftem.cli.screen import Console
 from swiftem.core.checks import shortened
 from swiftem.show.numbers import mean_text
 
 
-def info(context: typer.Context, model: ModelArgument) -> None:
+def info(context: typer.Context, model: options.Model) -> None:
     """Show the content of a model file."""
     with one_sentence(context):
         from swiftem._load import KINDS

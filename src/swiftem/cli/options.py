@@ -106,42 +106,45 @@ FAMILY = 'gaussian (default), poisson, ..., auto, or by column: "poisson=a,b;gam
 COLUMNS = "Columns by name or number, or all but -A,-B."
 SKIP = "Rows with missing values: fail, or skip them."
 IGNORE = "Rows with missing values: fail, skip them, or ignore the missing cells."
+DRAWS = "Fill in random draws of this seed, given the observed cells."
 LIMIT = "Memory limit, such as 500MB, for files read in parts."
 
-TableArgument = Annotated[Path, typer.Argument(metavar="TABLE", help=f"{FORMATS}.")]
-TablesArgument = Annotated[
+Table = Annotated[Path, typer.Argument(metavar="TABLE", help=f"{FORMATS}.")]
+Tables = Annotated[
     list[Path], typer.Argument(metavar="TABLE", help=f"{FORMATS}: a file, several, or a folder.")
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
-ColumnsOption = Annotated[
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, written by swiftem fit.")]
+Columns = Annotated[
     str | None,
     option(DATA, "A,B,...", "--columns", "-c", help=COLUMNS, show_default="all numeric"),
 ]
-LabelOption = Annotated[
+Label = Annotated[
     str | None,
     option(DATA, "COLUMN", "--label", "-l", help="Known groups to compare with the components."),
 ]
-WeightsOption = Annotated[str | None, option(DATA, "COLUMN", "--weights", "-w", help="Weights of the rows.")]
-ResponseOption = Annotated[
+Weights = Annotated[str | None, option(DATA, "COLUMN", "--weights", "-w", help="Weights of the rows.")]
+Response = Annotated[
     str | None, option(DATA, "COLUMN", "--response", "-r", help="Fit regressions of this column.")
 ]
-MissingOption = Annotated[str | None, option(DATA, "error|skip|ignore", help=IGNORE, show_default=False)]
-SkipOption = Annotated[
+Missing = Annotated[str | None, option(DATA, "error|skip|ignore", help=IGNORE, show_default=False)]
+Skip = Annotated[
     str | None,
     option(
         DATA, "error|skip", "--missing", help=SKIP, show_default="ignore the missing cells, if the fit did"
     ),
 ]
-ComponentsOption = Annotated[int | None, option(MODEL, "K", "--components", "-k", show_default=False)]
-CovarianceOption = Annotated[str | None, option(MODEL, "KIND")]
-FamilyOption = Annotated[str | None, option(MODEL, "NAME", help=FAMILY, show_default=False)]
-MethodOption = Annotated[str | None, option(FIT, "NAME", help=METHOD, show_default=False)]
-SeedOption = Annotated[
-    int, option(FIT, "N", "--seed", "-s", callback=read_seed, help="Seed of starts and draws.")
+Components = Annotated[int | None, option(MODEL, "K", "--components", "-k", show_default=False)]
+Covariance = Annotated[str | None, option(MODEL, "KIND")]
+Family = Annotated[str | None, option(MODEL, "NAME", help=FAMILY, show_default=False)]
+Method = Annotated[str | None, option(FIT, "NAME", help=METHOD, show_default=False)]
+Seed = Annotated[int, option(FIT, "N", "--seed", "-s", callback=read_seed, help="Seed of starts and draws.")]
+Draws = Annotated[
+    int | None,
+    option(OUTPUT, "N", "--seed", "-s", help=DRAWS, callback=read_seed, show_default="means"),
 ]
-DeviceOption = Annotated[str | None, option(FIT, "NAME", help="cpu, cuda or cuda:1.", show_default=False)]
-MemoryLimitOption = Annotated[str | None, option(FIT, "SIZE", help=LIMIT, show_default=False)]
-ModelFileOption = Annotated[
+Device = Annotated[str | None, option(FIT, "NAME", help="cpu, cuda or cuda:1.", show_default=False)]
+MemoryLimit = Annotated[str | None, option(FIT, "SIZE", help=LIMIT, show_default=False)]
+ModelFile = Annotated[
     Path | None,
     option(
         OUTPUT,
@@ -152,7 +155,7 @@ ModelFileOption = Annotated[
         help="File for the model, which is otherwise only shown.",
     ),
 ]
-ResultOption = Annotated[
+Result = Annotated[
     Path | None,
     option(
         OUTPUT,

@@ -14,8 +14,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from swiftem.cli.failures import INTERRUPTED, tell
 from swiftem.cli.screen import VisibleOutput
 from swiftem.core.files import replacing
+from swiftem.core.process import uninterrupted
 
 
 def model_file(path: Path | None) -> Path | None:
@@ -194,3 +196,22 @@ def _write_parquet(file: BinaryIO, blocks: Iterable[Mapping[str, NDArray[Any]]])
     with parquet.ParquetWriter(file, first.schema) as writer:
         for table in chain([first], tables):
             writer.write_table(table)
+
+
+@contextmanager
+def saved(mixture: Any, out: Path | None) -> Iterator[None]:
+    """Write a model, if ``out`` is a file, and then show it in the context.
+
+    Ctrl-C does not interrupt the writing. In the context it ends the program and says where the model is.
+    """
+    is_written = False
+    try:
+        if out is not None:
+            with uninterrupted():
+                with writing(out):
+                    mixture.save(out)
+                is_written = True
+        yield
+    except KeyboardInterrupt:
+        tell(f"Interrupted; the model is in {out}." if is_written else "Interrupted; nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None

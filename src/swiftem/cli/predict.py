@@ -8,18 +8,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from swiftem.cli import options
 from swiftem.cli.failures import one_sentence, tell
-from swiftem.cli.options import (
-    OUTPUT,
-    Choice,
-    ModelArgument,
-    ResultOption,
-    SkipOption,
-    TableArgument,
-    option,
-)
+from swiftem.cli.model_rows import is_regression, open_model, rows_of_model
+from swiftem.cli.options import OUTPUT, Choice, option
 from swiftem.cli.out_file import not_the_same, write_result
-from swiftem.cli.rows import is_regression, open_model, rows_of_model
 from swiftem.core.checks import shortened
 from swiftem.show.numbers import counted
 
@@ -28,14 +21,11 @@ PROBA = "Add the log-likelihood of each row and the probability of each componen
 
 def predict(
     context: typer.Context,
-    model: ModelArgument,
-    table: TableArgument,
-    proba: Annotated[
-        bool,
-        option(OUTPUT, "", "--proba", help=PROBA),
-    ] = False,
-    missing: SkipOption = None,
-    out: ResultOption = None,
+    model: options.Model,
+    table: options.Table,
+    missing: options.Skip = None,
+    proba: Annotated[bool, option(OUTPUT, "", "--proba", help=PROBA)] = False,
+    out: options.Result = None,
 ) -> None:
     """Assign each row of a table to a component.
 

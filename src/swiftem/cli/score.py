@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import typer
 
+from swiftem.cli import options
 from swiftem.cli.cross_table import check_labels, show_cross_table
 from swiftem.cli.failures import one_sentence
-from swiftem.cli.options import Choice, LabelOption, ModelArgument, SkipOption, TableArgument, WeightsOption
-from swiftem.cli.rows import open_model, rows_of_model
+from swiftem.cli.model_rows import open_model, rows_of_model
+from swiftem.cli.options import Choice
 from swiftem.cli.screen import Console
 from swiftem.show.numbers import criterion_text, mean_text
 
 
 def score(
     context: typer.Context,
-    model: ModelArgument,
-    table: TableArgument,
-    label: LabelOption = None,
-    weights: WeightsOption = None,
-    missing: SkipOption = None,
+    model: options.Model,
+    table: options.Table,
+    label: options.Label = None,
+    weights: options.Weights = None,
+    missing: options.Skip = None,
 ) -> None:
     """Measure how well a model fits a table: mean log-likelihood, BIC, AIC and ICL.
 

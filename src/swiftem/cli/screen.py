@@ -11,7 +11,9 @@ import rich.console
 from rich.segment import Segment
 from rich.text import Text
 
+from swiftem.cli.failures import at_words
 from swiftem.core.messages import visible
+from swiftem.show.table import Table
 
 PIPE = 100_000
 """Width of a line that is not in a terminal."""
@@ -32,11 +34,12 @@ class Console(rich.console.Console):
 
     def say(self, line: object = "") -> None:
         """Print a sentence, or a table in the width of the terminal; no word and no number is cut."""
-        is_table = hasattr(line, "to_text")
-        if is_table and not self.is_terminal:
-            line = line.to_text()  # type: ignore[attr-defined]
+        if isinstance(line, Table):
+            line = line if self.is_terminal else line.to_text()
+        elif self.is_terminal:
+            line = at_words(str(line), self.width)
         width = None if self.is_terminal else PIPE
-        self.print(line, width=width, overflow="ignore", crop=False, no_wrap=is_table)
+        self.print(line, width=width, overflow="ignore", crop=False, no_wrap=True)
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print sentences, one per line."""

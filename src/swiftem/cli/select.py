@@ -7,55 +7,34 @@ from typing import Annotated
 
 import typer
 
+from swiftem.cli import options
 from swiftem.cli.failures import INTERRUPTED, one_sentence
 from swiftem.cli.fit import family_option_of
-from swiftem.cli.options import (
-    FIT,
-    MODEL,
-    Choice,
-    ColumnsOption,
-    FamilyOption,
-    MissingOption,
-    ModelFileOption,
-    ResponseOption,
-    SeedOption,
-    TablesArgument,
-    WeightsOption,
-    given,
-    option,
-    read_counts,
-)
-from swiftem.cli.out_file import not_the_same
-from swiftem.cli.rows import family_of, read_rows, saved
+from swiftem.cli.options import FIT, MODEL, Choice, given, option, read_counts
+from swiftem.cli.out_file import not_the_same, saved
+from swiftem.cli.rows import family_of, read_rows
 from swiftem.cli.screen import MOST_ROWS, Console
 from swiftem.show.numbers import counted
+
+RANGE = "A range, or a list such as 2,4,8."
+KINDS = "Kind of the covariances; can be repeated."
 
 
 def select(
     context: typer.Context,
-    tables: TablesArgument,
-    columns: ColumnsOption = None,
-    missing: MissingOption = None,
-    weights: WeightsOption = None,
-    response: ResponseOption = None,
-    n_components: Annotated[
-        str,
-        option(MODEL, "A:B", "--components", "-k", help="A range, or a list such as 2,4,8."),
-    ] = "1:10",
-    family: FamilyOption = None,
+    tables: options.Tables,
+    columns: options.Columns = None,
+    missing: options.Missing = None,
+    weights: options.Weights = None,
+    response: options.Response = None,
+    n_components: Annotated[str, option(MODEL, "A:B", "--components", "-k", help=RANGE)] = "1:10",
+    family: options.Family = None,
     covariance_types: Annotated[
-        list[str] | None,
-        option(
-            MODEL,
-            "KIND",
-            "--covariance-type",
-            help="Kind of the covariances; can be repeated.",
-            show_default="all four",
-        ),
+        list[str] | None, option(MODEL, "KIND", "--covariance-type", help=KINDS, show_default="all four")
     ] = None,
     criterion: Annotated[str, option(FIT, "bic|aic|icl")] = "bic",
-    random_state: SeedOption = 0,
-    out: ModelFileOption = None,
+    random_state: options.Seed = 0,
+    out: options.ModelFile = None,
 ) -> None:
     """Find the number of components: fit several mixtures and compare them by a criterion.
 
@@ -100,12 +79,13 @@ def select(
             console.say(found.shown)
             console.say()
             console.say(found.best.summary().head(MOST_ROWS, "column"))
-            console.say()
             if found.interrupted:
+                console.say()
                 console.say(f"Interrupted after {counted(len(found.table), 'fit')}.")
             if not found.ranking[0].converged:
                 console.say("The best fit has not converged: fit it with a larger --max-iter.")
             if out is not None:
+                console.say()
                 console.say(f"Model: {out}")
         if found.interrupted:
             raise typer.Exit(INTERRUPTED)

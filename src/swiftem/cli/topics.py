@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 import typer
 
+from swiftem.cli import options
 from swiftem.cli.failures import (
     ARGUMENTS,
     FAILED,
@@ -19,31 +20,18 @@ from swiftem.cli.failures import (
     refuse,
     tell,
 )
-from swiftem.cli.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    DeviceOption,
-    MemoryLimitOption,
-    MethodOption,
-    SeedOption,
-    given,
-    option,
-    read_counts,
-)
+from swiftem.cli.model_rows import open_model
+from swiftem.cli.options import DATA, MODEL, OUTPUT, given, option, read_counts
 from swiftem.cli.out_file import writable_folder
-from swiftem.cli.rows import open_model
 from swiftem.cli.screen import Console
 from swiftem.core.process import clock, uninterrupted
 from swiftem.show.numbers import counted, mean_text, seconds_text
 
 if TYPE_CHECKING:
     from swiftem import PLSA
-    from swiftem.cli.topics_files import Corpus, Results
+    from swiftem.cli.topics_files import Corpus, Fit, Results
     from swiftem.data.documents.counts import CorpusCounts
-    from swiftem.fit.selection import Selection
     from swiftem.topics.explorer.names import TopicNames
-    from swiftem.topics.select import NumberOfTopics
 
 MODEL_FILE, PAGE = "model.swiftem", "topics.html"
 APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"}
@@ -87,10 +75,10 @@ def topics(
     phrases: PhrasesOption = False,
     n_components: TopicsOption = "10",
     apply: ApplyOption = None,
-    method: MethodOption = None,
-    random_state: SeedOption = 0,
-    device: DeviceOption = None,
-    memory_limit: MemoryLimitOption = None,
+    method: options.Method = None,
+    random_state: options.Seed = 0,
+    device: options.Device = None,
+    memory_limit: options.MemoryLimit = None,
     label_column: ByOption = None,
     names: NamesOption = None,
     out: FolderOption = Path("results/topics"),
@@ -125,8 +113,7 @@ def topics(
             console.say_all(lost)
             notes += lost
     command = shlex.join(context.find_root().meta[ARGUMENTS])
-    results = Results(found, model, fit.model, fit.ending, notes, given_names, fit.selection, command)
-    _write(console, results, out, random_state, is_interrupted=fit.is_interrupted)
+    _write(console, Results(found, fit, model, given_names, notes, command, random_state), out)
 
 
 def thinned(counts: list[int]) -> list[int]:
@@ -191,15 +178,6 @@ def _read(
     return found
 
 
-class Fit(NamedTuple):
-    """A fitted model, how the fit ended, and the comparison that it is from."""
-
-    model: PLSA
-    ending: str
-    is_interrupted: bool
-    selection: Selection[PLSA, NumberOfTopics] | None = None
-
-
 def _fit(
     console: Console,
     corpus: Corpus,
@@ -209,6 +187,7 @@ def _fit(
 ) -> Fit:
     """Fit the model, or one for each number of topics; raise KeyboardInterrupt if there is none yet."""
     from swiftem import PLSA, config_context, select_topics
+    from swiftem.cli.topics_files import Fit
 
     began, selection = clock(), None
     if len(numbers) > 1:
@@ -216,6 +195,7 @@ def _fit(
             selection = select_topics(corpus.read.counts, numbers, verbose=step, **parameters)
         model, is_interrupted = selection.best, selection.interrupted
         console.say(selection.shown)
+        console.say()
     else:
         model = PLSA(numbers[0], **parameters, verbose=int(console.is_terminal))
         counts = corpus.read.counts if corpus.blocks is None else corpus.blocks.source
@@ -230,12 +210,13 @@ def _fit(
     return Fit(model, f"{ended} {spent}. {value}", is_interrupted, selection)
 
 
-def _write(console: Console, results: Results, out: Path, random_state: int, *, is_interrupted: bool) -> None:
+def _write(console: Console, results: Results, out: Path) -> None:
     """Write the model, show it, and write the tables and the page; Ctrl-C keeps the files that are whole."""
     from swiftem.cli.topics_files import write_results
     from swiftem.topics.quality import topic_table
 
     model, read, written = results.model, results.corpus.read, []
+    is_interrupted = results.fit.is_interrupted
     try:
         with uninterrupted():
             out.mkdir(parents=True, exist_ok=True)
@@ -245,8 +226,8 @@ def _write(console: Console, results: Results, out: Path, random_state: int, *, 
             written.append(MODEL_FILE)
         console.say(topic_table(model, results.names, model.coherence(read.counts)))
         console.say()
-        console.say(results.ending)
-        for file in write_results(results, out, random_state):
+        console.say(results.fit.ending)
+        for file in write_results(results, out):
             written.append(file.name)
     except KeyboardInterrupt:
         is_interrupted = True

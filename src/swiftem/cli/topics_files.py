@@ -55,21 +55,25 @@ class Corpus(NamedTuple):
         return self.read.n_tokens if self.blocks is None else self.blocks.n_tokens
 
 
-class Results(NamedTuple):
-    """What a command has found.
+class Fit(NamedTuple):
+    """A fitted model, how the fit ended, and the comparison that it is from."""
 
-    ``fitted`` is the model before topics were merged, ``selection`` the comparison of numbers of topics,
-    ``names`` are names of topics.
-    """
+    model: PLSA
+    ending: str
+    is_interrupted: bool
+    selection: Selection[PLSA, NumberOfTopics] | None
+
+
+class Results(NamedTuple):
+    """What a command has found: ``model`` has the merged topics, ``names`` are theirs."""
 
     corpus: Corpus
+    fit: Fit
     model: PLSA
-    fitted: PLSA
-    ending: str
-    notes: Sequence[str]
     names: tuple[str, ...]
-    selection: Selection[PLSA, NumberOfTopics] | None
+    notes: Sequence[str]
     command: str
+    random_state: int
 
 
 def groups_of(corpus: CorpusCounts, column: str | None) -> DocumentGroups | None:
@@ -77,7 +81,7 @@ def groups_of(corpus: CorpusCounts, column: str | None) -> DocumentGroups | None
     return None if column is None else group_documents(corpus.labels or (), column)
 
 
-def write_results(results: Results, out: Path, random_state: int) -> Iterator[Path]:
+def write_results(results: Results, out: Path) -> Iterator[Path]:
     """Write tables and page; yield each file when it is whole."""
     corpus, model = results.corpus, results.model
     read = corpus.read
@@ -105,10 +109,10 @@ def write_results(results: Results, out: Path, random_state: int) -> Iterator[Pa
     html = topics_page(
         content,
         summary,
-        results.fitted.history_,
-        fit=results.ending,
+        results.fit.model.history_,
+        fit=results.fit.ending,
         command=results.command,
-        settings=_settings(results, random_state),
+        settings=_settings(results),
         facts=facts,
         notes=results.notes,
         files=files,
@@ -142,8 +146,8 @@ def _tables(results: Results, out: Path, shares: Array) -> Iterator[tuple[Path, 
     yield file, "every document's topics"
     if corpus.groups is not None:
         yield _write_groups(corpus.groups, corpus.read, out, str(corpus.by), shares), f"topics by {corpus.by}"
-    if results.selection is not None:
-        rows = results.selection.table
+    if results.fit.selection is not None:
+        rows = results.fit.selection.table
         file = out / "numbers_of_topics.parquet"
         columns = {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields}
         write_table(file, columns)
@@ -151,7 +155,7 @@ def _tables(results: Results, out: Path, shares: Array) -> Iterator[tuple[Path, 
         if find_spec("matplotlib"):
             file = out / "numbers_of_topics.svg"
             with replacing(file) as picture:
-                results.selection.plot()[0].figure.savefig(picture, format="svg")
+                results.fit.selection.plot()[0].figure.savefig(picture, format="svg")
             yield file, "the same as a picture"
 
 
@@ -179,13 +183,15 @@ def _write_groups(groups: DocumentGroups, corpus: CorpusCounts, out: Path, by: s
     return file
 
 
-def _settings(results: Results, random_state: int) -> dict[str, str]:
+def _settings(results: Results) -> dict[str, str]:
     """Return what the page says of the fit."""
-    model = results.fitted
+    model = results.fit.model
     alpha = str(model.alpha)
     if alpha == "learn":
         alpha = f"learned, {model.alpha_.min():.2g} to {model.alpha_.max():.2g}"
-    numbers = [] if results.selection is None else [row.n_components for row in results.selection.table]
+    numbers = (
+        [] if results.fit.selection is None else [row.n_components for row in results.fit.selection.table]
+    )
     return {
         "corpus": str(results.corpus.path),
         "read as": results.corpus.read.format,
@@ -193,7 +199,7 @@ def _settings(results: Results, random_state: int) -> dict[str, str]:
         "topics": f"{len(model.components_)}" + (f" of {', '.join(map(str, numbers))}" if numbers else ""),
         "alpha, beta": f"{alpha}, {model.beta}",
         "background, decorrelation": f"{model.background}, {model.decorrelation}",
-        "seed": str(random_state),
+        "seed": str(results.random_state),
         "most passes": str(model.max_iter),
         "stationarity": f"{model.stationarity_:.2g} (0 at a stationary point)",
         "mean log-likelihood": f"{mean_text(model.log_likelihood_)} per word",

@@ -30,14 +30,16 @@ __all__ = [
 def progress_bar(console: Any = None) -> Any:
     """Return the progress bar of rich that fits and commands show; nothing if the console is a file."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Column
 
+    # In a narrow terminal the bar gets shorter, not the words.
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f} of {task.total:.0f},"),
-        TimeElapsedColumn(),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
         TextColumn("elapsed,"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
         TextColumn("remaining"),
     )
     disabled = console is not None and not console.is_terminal
@@ -214,8 +216,9 @@ class TellingWatch(StartWatch):
     def __init__(self, watcher: Watcher, number: int, lines: Lines | None) -> None:
         super().__init__()
         self._bar, self._lines, self._callbacks = watcher.bar, lines, watcher.callbacks
-        self._name, self._max_iter = f"start {number + 1} of {watcher.n_starts}", watcher.max_iter
-        self._last, self._theta = inf, None
+        name = f"start {number + 1} of {watcher.n_starts}"
+        self._shown = "log-likelihood" if watcher.n_starts == 1 else f"{name}:"
+        self._max_iter, self._last, self._theta = watcher.max_iter, inf, None
         self._context: Any = None
         if self._callbacks is not None:
             most = self._callbacks.most_passes
@@ -223,12 +226,12 @@ class TellingWatch(StartWatch):
             self._context.call_on_fit_task_begin(**self._callbacks.arguments)
             self.wants_theta = True
         if self._bar is not None:
-            self._task = self._bar.add_task(self._name, total=self._max_iter)
+            self._task = self._bar.add_task(name, total=self._max_iter)
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
         """Advance the bar or print a line, then call the callbacks."""
         if self._bar is not None:
-            words = f"{self._name}: mean log-likelihood {-moment.objective:.5f}"
+            words = f"{self._shown} {-moment.objective:.5f}"
             self._bar.update(self._task, completed=moment.passes, description=words)
         elif self._lines is not None:
             self._lines.after_pass(moment.passes, self._last - moment.objective)

@@ -165,7 +165,10 @@ def spread_text(mean: float, deviation: float) -> str:
 
     >>> spread_text(12.345, 0.5678)
     '12.35 ± 0.57'
+    >>> spread_text(-2.2e-16, 0.001)  # rounding of a mean of zero
+    '0 ± 0.001'
     """
+    mean = 0.0 if abs(mean) < 1e-9 * deviation else mean
     return f"{number_text(mean)} ± {number_text(deviation, 2)}"
 
 
