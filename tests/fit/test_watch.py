@@ -187,5 +187,5 @@ def test_a_bar_in_a_terminal(method, monkeypatch):
     fit(method=method, verbose=1, max_iter=5)
     said = terminal.getvalue()
     assert "start 1 of 1" in said
-    assert "mean log-likelihood" in said
+    assert "log-likelihood -" in said
     assert "Initialization" not in said
