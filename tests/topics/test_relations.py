@@ -197,3 +197,13 @@ def test_a_model_without_priors_becomes_one_of_sklearn():
     back = swiftem.PLSA.from_counts(COUNTS, alpha=0.0).to_sklearn()
     assert (back.components_ > 0).all()
     np.testing.assert_allclose(back.transform(X).sum(axis=1), 1.0)
+
+
+def test_queries_do_not_depend_on_the_output_that_users_chose():
+    pytest.importorskip("pandas")
+    model = swiftem.PLSA(2, random_state=0).fit(X)
+    plain = model.to_pyldavis(X), model.representative_documents(X, n=2), model.topics_over(list("ababa"), X)
+    model.set_output(transform="pandas")
+    np.testing.assert_array_equal(model.to_pyldavis(X)["doc_topic_dists"], plain[0]["doc_topic_dists"])
+    np.testing.assert_array_equal(model.representative_documents(X, n=2), plain[1])
+    assert str(model.topics_over(list("ababa"), X)) == str(plain[2])

@@ -880,7 +880,7 @@ class PLSA(
             raise ValueError("X must have at least one token, got none.")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")  # X may have had
-            documents = self.transform(counts[lengths > 0])
+            documents = np.asarray(self.transform(counts[lengths > 0]))  # a frame after set_output
         topics = self.components_[:, used]
         return {
             "topic_term_dists": topics / topics.sum(axis=1, keepdims=True),
