@@ -186,6 +186,6 @@ def test_a_bar_in_a_terminal(method, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     fit(method=method, verbose=1, max_iter=5)
     said = terminal.getvalue()
-    assert "start 1 of 1" in said
+    assert "5 of 5" in said
     assert "log-likelihood -" in said
     assert "Initialization" not in said
