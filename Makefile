@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 # What `make test-fast` runs: every layer, without child processes and statistics.
 FAST := tests/core tests/data tests/kernels tests/methods tests/mixture tests/topics tests/functions tests/contracts \
   --ignore=tests/core/test_memory_limit.py --ignore=tests/methods/test_trajectories.py tests/test_gate.py \
-  tests/test_import_rule.py tests/estimators/test_initial.py tests/cli/test_app.py
+  tests/test_import_rule.py tests/cli/test_app.py
 
 # Two installs into one environment at a time would corrupt it.
 .NOTPARALLEL:

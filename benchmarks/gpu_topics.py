@@ -57,9 +57,8 @@ def corpus(entries: int, n_words: int = WORDS, per_document: int = 110) -> Any:
 def _pass(counts: Any, n_topics: int, leaves_out: bool, repeats: int, queued: Any, goal: float | None) -> Row:
     import torch
 
-    from swiftem.topics.compute.device_documents import DeviceDocuments
-    from swiftem.topics.compute.torch import DeviceCounts, TorchPasses, left_out_of
-    from swiftem.topics.torch_topics import m_step
+    from swiftem.topics.compute.corpus import DeviceDocuments
+    from swiftem.topics.compute.torch import DeviceCounts, TorchPasses, left_out_of, m_step
 
     documents, alpha = DeviceDocuments(counts, None, np.float32, device="cuda:0"), np.full(n_topics, 0.1)
     passes: Any = documents.passes(alpha)

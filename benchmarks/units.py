@@ -23,7 +23,7 @@ from benchmarks.row import Row
 from benchmarks.runs import agree
 from benchmarks.timing import Laps, least, threads
 from swiftem import methods, models
-from swiftem.mixture.plan import make_plan
+from swiftem.mixture.resolve import Facts, resolve
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
 
@@ -184,10 +184,10 @@ def _fiem(n: int, kind: str) -> Row:
     em = swiftem.run(model, units, methods.EM(), theta0=theta, n_iter=EM_PASSES)
     goal = swiftem.objective(model, units, em.theta)
     # Batch size and step size of an estimator with method="fiem", whose first pass is sem's.
-    plan = make_plan(
-        "fiem", n=UNITS_OF_FIEM, n_components=6, size=model.size(4),
-        per_sample=n / UNITS_OF_FIEM,
-    )  # fmt: skip
+    mixture = swiftem.GaussianMixture(6, method="fiem")
+    spec = resolve(mixture.get_params(), Facts(UNITS_OF_FIEM, n, model.size(4), "given"))
+    assert spec.first is not None
+    assert spec.method is not None
 
     def passes(seed: int) -> float:
         found = [float("inf")]
@@ -197,10 +197,10 @@ def _fiem(n: int, kind: str) -> Row:
                 found.append(1.0 + iterate.passes)
             return len(found) > 1
 
-        n_iter = UNITS_OF_FIEM // plan.start.batch_size
-        first = swiftem.run(model, units, plan.start, theta0=theta, n_iter=n_iter, seed=seed)
+        n_iter = UNITS_OF_FIEM // spec.first.batch_size
+        first = swiftem.run(model, units, spec.first, theta0=theta, n_iter=n_iter, seed=seed)
         swiftem.run(
-            model, units, plan.method, theta0=first.theta, n_iter=EM_PASSES * UNITS_OF_FIEM // 4,
+            model, units, spec.method, theta0=first.theta, n_iter=EM_PASSES * UNITS_OF_FIEM // 4,
             record_every=4, seed=seed, callback=stop,
         )  # fmt: skip
         return min(found)

@@ -34,7 +34,7 @@ ALLOWED = {
 """What a package may import of swiftem, in addition to itself; models, families and estimators are facades,
 and the command line and the tests of contracts import everything."""
 
-DEVICES = {"core/checks.py", "topics/compute/device_documents.py"}
+DEVICES = {"core/checks.py", "topics/compute/corpus.py"}
 """Files that import PyTorch within functions."""
 
 ESTIMATORS = {"fit", "mixture", "regression", "topics", "_load", "_select"}
@@ -120,7 +120,7 @@ def test_imports(path):
         ("topics", "from swiftem.mixture import model"),
         ("models", "def f():\n    from paper.theory.gradient import V"),
         ("cli", "from paper import reproduce"),
-        ("_run", "from swiftem.mixture.plan import make_plan"),
+        ("_run", "from swiftem.mixture.resolve import resolve"),
         ("cli", "import torch"),
         ("show", "def f():\n    from swiftem.cli import main"),
         ("show", "from swiftem.fit.history import History"),

@@ -12,7 +12,7 @@ MOST = {
     "iteration": 10,
     "fit": 45,
     "resume": 22,
-    "topics": 51,
+    "topics": 50,
     "parquet": 52,
     "auto": 45,
     "sem-vr": 51,

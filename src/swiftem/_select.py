@@ -21,7 +21,7 @@ from swiftem.core.checks import check_choice, check_int, in_numpy, shown
 from swiftem.core.messages import warn
 from swiftem.core.process import clock
 from swiftem.fit.checkpoint import kept_apart
-from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.estimator import InterruptedWarning
 from swiftem.fit.selection import Candidate, Selection
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 from swiftem.mixture.candidates import KINDS, Candidates, family_candidates, gaussian_candidates

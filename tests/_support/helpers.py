@@ -241,41 +241,18 @@ class Hooked(Model):
         self._model, self._hook = model, hook
 
     def bind(self, source: Any) -> Any:
-        return _BoundHooked(self._model.bind(source), self._hook)
+        bound, calls = self._model.bind(source), dict[str, int]()
 
+        def hooked(name: str) -> Any:
+            def call(*arguments: Any) -> Any:
+                calls[name] = calls.get(name, 0) + 1
+                self._hook(name, calls[name])
+                return getattr(bound, name)(*arguments)
 
-class _BoundHooked(BoundModel):
-    def __init__(self, bound: Any, hook: Callable[[str, int], None]) -> None:
-        self._bound, self._hook, self._calls = bound, hook, dict[str, int]()
+            return staticmethod(call)
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        self._calls[name] = self._calls.get(name, 0) + 1
-        self._hook(name, self._calls[name])
-        return getattr(self._bound, name)(*arguments)
-
-    def initial_theta(self, rng: Any) -> Any:
-        return self._call("initial_theta", rng)
-
-    def check_theta(self, theta: Any, name: str = "theta0") -> Any:
-        return self._call("check_theta", theta, name)
-
-    def posterior(self, batch: Any, theta: Any) -> Any:
-        return self._call("posterior", batch, theta)
-
-    def statistics(self, batch: Any, rows: Any, weight: Any) -> Any:
-        return self._call("statistics", batch, rows, weight)
-
-    def m_step(self, s: Any) -> Any:
-        return self._call("m_step", s)
-
-    def penalty(self, theta: Any) -> Any:
-        return self._call("penalty", theta)
-
-    def in_domain(self, s: Any) -> Any:
-        return self._call("in_domain", s)
-
-    def unpack(self, s: Any) -> Any:
-        return self._call("unpack", s)
+        names = ("initial_theta", "check_theta", "posterior", "statistics", "m_step", "penalty", "in_domain")
+        return type("Hooked", (BoundModel,), {name: hooked(name) for name in (*names, "unpack")})()
 
 
 def parametrize_cases(cases: dict[str, Any]) -> Any:

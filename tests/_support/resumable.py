@@ -320,7 +320,7 @@ TYPES = {
     "run unit spider": {"AnchorState"},
     "run token by token spider": {"PLSATheta", "Tables"},
     "run own sem": {"NoState", "resumable:Rate"},
-    "GaussianMixture full spider": {"Run", "Start"},
+    "GaussianMixture full spider": {"Start"},
     "PLSA auto": {"Moment"},
     "PLSA sem-vr": {"AnchorState", "DocumentSnapshot"},
     "RegressionMixture poisson": {"Regressions"},

@@ -1,11 +1,5 @@
 """``swiftem fit --checkpoint`` and ``--resume``."""
 
-import os
-import signal
-import subprocess
-import sys
-from time import sleep
-
 import numpy as np
 import pytest
 
@@ -57,28 +51,3 @@ def test_what_is_refused(rows, tmp_path, call, invoke):
     assert "'--resume': resume=True needs a checkpoint in" in output
     assert not folder.exists()
     assert not out.exists()
-
-
-@pytest.mark.slow
-def test_a_killed_command_goes_on(rows, tmp_path, call):
-    whole, out, folder = tmp_path / "whole.model", tmp_path / "out.model", tmp_path / "kept"
-    base = ["fit", str(rows), "-k", "8", "--tol", "0", "--max-iter", "400"]
-    keep = [*base, "-o", str(out), "--checkpoint", str(folder)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "swiftem", *keep], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    for _ in range(3000):
-        if list(folder.glob("start-0/state")) or process.poll() is not None:
-            break
-        sleep(0.01)
-    sleep(0.1)
-    assert process.poll() is None, "it ended before it could be killed"
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert not out.exists()
-    call(*keep, "--resume")
-    call(*base, "-o", whole)
-    one, other = GaussianMixture.load(whole), GaussianMixture.load(out)
-    np.testing.assert_array_equal(one.means_, other.means_)
-    np.testing.assert_array_equal(one.covariances_, other.covariances_)
-    assert one.lower_bounds_ == other.lower_bounds_

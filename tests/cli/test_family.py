@@ -44,11 +44,6 @@ def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
     assert "Updated with 400 rows" in invoke("fit", "--update", out, visits)
 
 
-def test_spider_by_name(visits, tmp_path, invoke):
-    output = invoke("fit", visits, "-k", 2, "--method", "spider", "--out", tmp_path / "a.model")
-    assert "passes of spider" in output
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

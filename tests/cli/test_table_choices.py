@@ -173,12 +173,6 @@ def test_rows_without_a_label_do_not_count_in_the_agreement(clusters, tmp_path, 
     assert f"Adjusted Rand index {agreement:.4f} " in shown
 
 
-def test_score_compares_with_labels(flowers, model, call):
-    stdout = call("score", model[0], flowers, "--label", "kind")[0]
-    assert "Rows by component and kind:" in stdout
-    assert "Adjusted Rand index " in stdout
-
-
 def test_update_skips(gaps, model, tmp_path, call):
     stdout, _ = call("fit", gaps[0], "--update", model[0], "--missing", "skip", "-o", tmp_path / "b.model")
     assert "Updated with 110 rows" in stdout

@@ -94,8 +94,3 @@ def test_texts_that_do_not_fit_are_refused(run, folder, tmp_path):
     assert "memory_limit must be at least" in output
     assert "only counts in the formats uci and lda-c are read in blocks." in output
     assert not (tmp_path / "out").exists()
-
-
-def test_a_limit_that_is_none(run, uci):
-    output = run(uci, "--memory-limit", "much", code=2)
-    assert "'--memory-limit': memory_limit must be a number of bytes" in output

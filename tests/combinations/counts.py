@@ -125,33 +125,11 @@ def opened(counts: np.ndarray, weight: Any, folder: Path) -> Input:
     return Input(open_documents(lda_c(counts, None, folder).X), weight)
 
 
-DENSE = (
-    "array",
-    "Fortran",
-    "reversed",
-    "strided",
-    "read-only",
-    "memory map",
-    "big-endian",
-    "float32",
-    "float16",
-    "longdouble",
-    "int8",
-    "int64",
-    "uint16",
-    "bool",
-    "objects",
-    "lists",
-    "tuples",
-    "masked",
-    "pandas",
-    "pandas Int64",
-    "polars",
-    "arrow",
-    "tensor",
-    "tensor float32",
-    "tensor with gradient",
-)
+NO_COUNTS = (
+    "transposed", "has array", "sparse", "ArraySource", "float32 Fortran", "pandas Float64", "pandas float32",
+)  # fmt: skip
+"""Kinds of tables in memory of which no counts are given."""
+DENSE = [name for name, kind in TABLES.items() if not kind.stored and name not in NO_COUNTS]
 FILES: dict[str, Kind] = {
     "npz csr": Kind(npz("csr")),
     "npz csc": Kind(npz("csc")),
@@ -171,7 +149,7 @@ UNITS: dict[str, Kind] = {
 }
 KINDS: dict[str, Kind] = {
     "csr_array": array(sp.csr_array),
-    **{name: TABLES[name] for name in DENSE if name in TABLES},
+    **{name: TABLES[name] for name in DENSE},
     "np.matrix": array(quietly(np.matrix)),
     "uint64": typed(np.uint64),
     "arrays in a list": array(list),

@@ -78,14 +78,10 @@ SOURCES = (
     "tensor",
     "pandas",
     "polars",
-    "ArraySource",
-    "npy",
-    "CSV",
-    "Parquet",
-    "blocks",
-    "Dask array",
 )
-ROWS = {name: KINDS[name] for name in installed(SOURCES)} | {"units": Kind(unit_source, stored=True)}
+STORED = ("ArraySource", "npy", "CSV", "Parquet", "blocks", "Dask array")
+ROWS = {name: KINDS[name] for name in installed((*SOURCES, *STORED))}
+ROWS |= {"units": Kind(unit_source, stored=True)}
 COUNTS = {
     **{name: MATRICES[name] for name in ("csr_array", "csc", "csr with zeros", "csr int16")},
     "dense": MATRICES["array"],

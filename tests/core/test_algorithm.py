@@ -78,12 +78,6 @@ def test_default_interval_is_an_epoch(name, asks):
     assert seen == (list(range(9)) if name == "em" else [0, 3, 6])
 
 
-@pytest.mark.parametrize(("n_iter", "recorded"), [(0, [0]), (4, [0]), (5, [0, 5]), (9, [0, 5])])
-def test_record_every(n_iter, recorded):
-    result = helpers.mixture().run(methods.OnlineEM(), n_iter=n_iter, record_every=5, seed=0)
-    assert [iterate.k for iterate in result.path] == recorded
-
-
 def test_record_decides_what_path_keeps():
     def record(iterate):
         return float(iterate.theta.means[0, 0]) if iterate.k % 2 else None
@@ -306,10 +300,3 @@ def test_a_rejected_step_leaves_s_and_theta(name):
         elif before.k:  # at k = 0 the memory is current, and s stays in any case
             assert (after.s != before.s).any()
     assert result.rejected == result.path[-1].rejected == result.state.rejected
-
-
-def test_em_draws_its_start_from_a_sequential_source():
-    problem = helpers.mixture(9_000, d=2)
-    sequential = problem._replace(data=helpers.SequentialSource(problem.data), theta0=None)
-    expected = problem._replace(theta0=None).run(methods.EM(), n_iter=0, seed=2)
-    assert_identical(sequential.run(methods.EM(), n_iter=0, seed=2).theta, expected.theta)

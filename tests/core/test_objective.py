@@ -54,15 +54,6 @@ def test_plsa_objective_is_that_of_the_reported_topics():
     assert_close(swiftem.objective(problem.model, problem.data, result.theta), expected)
 
 
-@pytest.mark.parametrize("make", [helpers.mixture, helpers.topics])
-def test_em_never_increases_it(make):
-    problem = make(60)
-    path = problem.run(methods.EM(), n_iter=40, record_every=1).path
-    values = [swiftem.objective(problem.model, problem.data, iterate.theta) for iterate in path]
-    assert (np.diff(values) <= 1e-12).all()
-    assert values[-1] < values[0] - 1e-3
-
-
 def test_more_samples_than_a_block():
     problem = helpers.mixture(9_001)
     expected = dense.gmm_objective(problem.data[:, None], *problem.theta0, delta=1e-3, epsilon=1e-3)

@@ -6,8 +6,6 @@ import pytest
 import scipy.sparse as sp
 from helpers import NAMES, assert_close, assert_same_result, make_method
 
-import swiftem
-from swiftem import methods
 from swiftem.data import TokenSource
 
 every_method = pytest.mark.parametrize("name", NAMES)
@@ -100,14 +98,6 @@ def test_whole_weights_equal_repetition(case):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_counts_are_the_weights_of_single_tokens():
-    problem = helpers.topics(40)
-    documents, words = problem.data.nonzero()
-    weight = problem.data.toarray()[documents, words]
-    result = problem._replace(data=(documents, words)).run(methods.EM(), n_iter=9, sample_weight=weight)
-    np.testing.assert_allclose(result.s, problem.run(methods.EM(), n_iter=9).s, rtol=1e-12, atol=1e-12)
-
-
 def repeated(data, weight):
     """Return the data with each row, document or token as often as its weight says."""
     if sp.issparse(data):
@@ -115,13 +105,3 @@ def repeated(data, weight):
     if isinstance(data, tuple):
         return tuple(np.repeat(part, weight) for part in data)
     return np.repeat(data, weight, axis=0)
-
-
-@every_kind
-def test_objective(case):
-    problem, count = case
-    weight = np.random.default_rng(0).integers(1, 4, size=count)
-    value = swiftem.objective(problem.model, problem.data, problem.theta0, sample_weight=weight)
-    expected = swiftem.objective(problem.model, repeated(problem.data, weight), problem.theta0)
-    assert value == pytest.approx(expected, rel=1e-12)
-    assert value != pytest.approx(swiftem.objective(problem.model, problem.data, problem.theta0), rel=1e-3)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import swiftem
 from swiftem.families import FAMILIES
 from swiftem.methods import METHODS
 
@@ -93,7 +94,7 @@ def test_the_readme_has_the_figures_of_the_stored_measurement():
 
 
 def test_the_thresholds_of_the_rule_are_the_rule():
-    from swiftem.mixture.plan import make_plan
+    from swiftem.mixture.resolve import Facts, resolve
     from swiftem.models import GaussianMixtureModel
 
     page = (ROOT / "docs/which_method.md").read_text()
@@ -101,11 +102,11 @@ def test_the_thresholds_of_the_rule_are_the_rule():
     assert len(rows) >= 5
     for components, columns, kind, p, n in rows:
         size = GaussianMixtureModel(int(components), covariance=kind).size(int(columns))
-        sizes = {"n_components": int(components), "size": size}
+        parameters = swiftem.GaussianMixture(int(components)).get_params()
         assert size / int(components) == pytest.approx(float(p), abs=0.05)
         first = int(n.replace(",", ""))
-        assert make_plan("auto", n=first, **sizes).name == "sem-vr"
-        assert make_plan("auto", n=first - 1, **sizes).name == "em"
+        names = [resolve(parameters, Facts(n, n, size, "named")).name for n in (first, first - 1)]
+        assert names == ["sem-vr", "em"]
 
 
 @pytest.mark.slow

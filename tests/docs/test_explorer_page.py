@@ -11,11 +11,10 @@ import scipy.sparse as sp
 
 import swiftem
 from swiftem.data import CorpusCounts
-from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.content import explorer_content, summarise_topics
 from swiftem.topics.explorer.groups import group_documents
 from swiftem.topics.explorer.names import read_names
 from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import summarise_topics
 
 EVIL = '</script><img src=x onerror="window.hurt=1"><b>\''
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -11,10 +11,9 @@ from sklearn.base import clone
 import swiftem
 from swiftem.core.checks import MemoryLimitError
 from swiftem.topics.compute import torch as passes
-from swiftem.topics.compute.device_documents import DeviceDocuments
-from swiftem.topics.compute.torch import StreamedPasses, bytes_needed
+from swiftem.topics.compute.corpus import DeviceDocuments
+from swiftem.topics.compute.torch import DeviceTopics, StreamedPasses, bytes_needed
 from swiftem.topics.documents import m_step
-from swiftem.topics.torch_topics import DeviceTopics
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
 NAME = DEVICE.removeprefix("torch:")
@@ -101,7 +100,8 @@ def test_steps_with_a_background():
             shares,
             None,
             leave_one_out=True,
-            contrast=(True, 0.3, 30.0),
+            background=True,
+            decorrelation=30.0,
         )
         values = [steps.step(add_background=number == 0) for number in range(4)]
         found.append((values, *steps.read()))

@@ -12,13 +12,12 @@ from typer.testing import CliRunner
 import swiftem
 from swiftem.cli.app import app
 from swiftem.topics.compute import torch as passes
-from swiftem.topics.compute.corpus import SmallDocuments
-from swiftem.topics.compute.device_documents import DeviceDocuments
-from swiftem.topics.contrast import SHARE, decorrelated, with_background
+from swiftem.topics.compute.corpus import DeviceDocuments, SmallDocuments
+from swiftem.topics.compute.torch import DeviceTopics
+from swiftem.topics.compute.torch import m_step as device_m_step
 from swiftem.topics.documents import m_step, totals_of
+from swiftem.topics.em import decorrelated, make_room, with_background
 from swiftem.topics.fit import TopicFit
-from swiftem.topics.torch_topics import DeviceTopics
-from swiftem.topics.torch_topics import m_step as device_m_step
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")
 NAME = DEVICE.removeprefix("torch:")
@@ -93,7 +92,7 @@ def test_steps_equal_those_in_numpy(background, strength):
     shares, topics = start(wanted, 5)
     steps = DeviceTopics(
         DeviceDocuments(X, device=NAME).passes(alpha), beta, topics, shares, None, leave_one_out=True,
-        contrast=(background, SHARE, strength),
+        background=background, decorrelation=strength,
     )  # fmt: skip
     expected, found = None, shares.copy()
     for number in range(4):
@@ -105,8 +104,9 @@ def test_steps_equal_those_in_numpy(background, strength):
             totals = totals_of(expected, beta)
             counts_of, wanted_value = wanted.em_pass(found, topics, alpha, (totals, beta))
         if is_first:
-            counts_of = with_background(counts_of, found)
-        expected = decorrelated(counts_of, beta, strength, background)
+            counts_of, place = with_background(counts_of)
+            make_room(found, place)
+        expected = decorrelated(counts_of, m_step(counts_of, beta), strength, background)
         topics = m_step(expected, beta)
         assert value == pytest.approx(wanted_value, rel=1e-12)
     for part, wanted_part in zip(steps.read(), (topics, found, expected), strict=True):

@@ -11,16 +11,16 @@ import scipy.sparse as sp
 import torch
 
 from swiftem.topics.compute import torch as passes
-from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.compute.corpus import DeviceDocuments
 from swiftem.topics.compute.torch import (
     DeviceCounts,
     StreamedPasses,
     TorchPasses,
     host_blocks,
     left_out_of,
+    m_step,
 )
 from swiftem.topics.compute.triton import KernelPasses
-from swiftem.topics.torch_topics import m_step
 
 DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
 

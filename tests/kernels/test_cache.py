@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from swiftem.core.files import write_atomically
 from swiftem.kernels.cache import cache_in, is_writable, user_cache
 
 
@@ -156,17 +155,3 @@ def test_kernels_of_triton_ask_for_a_private_cache(monkeypatch):
     assert triton.keep_private is of_topics.keep_private is cache.keep_private
     assert cache.keep_private.cache_info().currsize
     assert os.path.realpath(knobs.cache.dir) == os.environ["TRITON_CACHE_DIR"]
-
-
-def test_a_write_that_fails_leaves_what_was_there(monkeypatch, tmp_path):
-    path = tmp_path / "file"
-    write_atomically(path, b"before")
-
-    def fail(source, target):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, b"after")
-    assert path.read_bytes() == b"before"
-    assert os.listdir(tmp_path) == ["file"]

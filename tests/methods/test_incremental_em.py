@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from helpers import assert_close, assert_identical
 
-import swiftem
 from swiftem import methods
 from swiftem.core.compute import Compute
 from swiftem.data import as_source
@@ -29,33 +28,7 @@ def test_centre_is_the_mean_of_the_memory(make, kind):
 
 
 @both_models
-def test_an_index_drawn_twice_counts_once(make):
-    problem = make(20)
-    once = problem.run(methods.IncrementalEM(), n_iter=3, draws=[4, 7, 4])
-    again = problem.run(
-        methods.IncrementalEM(batch_size=3), n_iter=3, draws=[[4, 4, 4], [7, 7, 7], [4, 4, 4]]
-    )
-    assert_close(again.s, once.s)
-    assert_close(again.state.method.memory, once.state.method.memory)
-
-
-@both_models
-def test_everybody_drawn_is_em(make):
-    problem = make(20)
-    result = problem.run(methods.IncrementalEM(batch_size=20), n_iter=5, draws=[np.arange(20)] * 5)
-    assert_close(result.s, problem.run(methods.EM(), n_iter=5).s)
-
-
-@both_models
 def test_s_is_the_centre(make):
     result = make(20).run(methods.IncrementalEM(batch_size=2), n_iter=30, seed=0)
     assert_identical(result.s, result.state.method.centre)
     assert result.rejected == 0
-
-
-def test_the_objective_falls():
-    """That the surrogate, which bounds it, never rises is in paper/tests/theory/test_surrogate.py."""
-    problem = helpers.mixture(60)
-    result = problem.run(methods.IncrementalEM(), n_iter=600, seed=0)
-    start, end = (swiftem.objective(problem.model, problem.data, t) for t in (problem.theta0, result.theta))
-    assert end < start

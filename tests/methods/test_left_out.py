@@ -34,3 +34,7 @@ def test_wrapped_methods_are_resolved():
 def test_methods_are_equal_by_value_and_pickled_with_what_was_left_out():
     assert methods.IncrementalEM() == methods.IncrementalEM(batch_size=1)
     assert pickle.loads(pickle.dumps(methods.IncrementalEM())).left_out == {"batch_size", "memory_dtype"}
+
+
+def test_the_default_step_is_the_papers():
+    assert methods.OnlineEM().step_size == schedules.inverse(3, 10)

@@ -7,7 +7,6 @@ import pytest
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.core.compute import Compute
-from swiftem.kernels.loop import CompiledLoop
 from swiftem.methods.opt_fiem import learn
 
 KINDS = ("unit", "full", "tied", "diag", "spherical")
@@ -36,29 +35,6 @@ def test_one_is_fiem_to_the_last_bit(make, kernels, dtype, b):
     helpers.assert_identical(
         (found[0].s, found[0].state.method.memory), (found[1].s, found[1].state.method.memory)
     )
-
-
-@SIZES
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("correction", ["optimal", 0.6])
-@pytest.mark.parametrize("kind", KINDS)
-def test_compiled_stretches_do_the_same(kind, correction, dtype, b, monkeypatch):
-    taken, stretch = [], CompiledLoop.stretch
-    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
-    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
-    weight = np.random.default_rng(2).uniform(0.5, 2.0, size=len(y))
-    options = {"n_iter": 300 if b < 1000 else 40, "seed": 5, "sample_weight": weight, "record_every": 7}
-    method = methods.OptFIEM(step_size=0.1, batch_size=b, memory_dtype=dtype, correction=correction)
-    compiled, plain = (swiftem.run(model, y, method, kernels=way, **options) for way in ("auto", "reference"))
-    assert bool(taken) == (correction != "optimal")  # a learned λ runs by its proxy
-    for ours, theirs in zip(compiled.path, plain.path, strict=True):
-        if dtype == "float64":
-            helpers.assert_close(ours.s, theirs.s)
-        else:  # a difference in the last bit of float64 may round to the next float32
-            np.testing.assert_allclose(ours.s, theirs.s, atol=1e-5)
-    moments = [result.state.method.moments for result in (compiled, plain)]
-    np.testing.assert_allclose(*moments, rtol=1e-8 if dtype == "float64" else 1e-3)
-    assert (moments[0][2] == 0.6) if correction == 0.6 else (0.1 < moments[0][2] < 2.0)
 
 
 def proxies(method, problem, coefficient, repetitions):

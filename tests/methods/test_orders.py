@@ -1,19 +1,15 @@
 """How samples are drawn: in shuffled passes, and in proportion to weights that are then divided out."""
 
-import compiled_models
 import helpers
 import numpy as np
 import pytest
 import scipy.stats
-from helpers import STOCHASTIC, assert_close, make_method
+from helpers import STOCHASTIC, make_method
 
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.core import draws as drawing
 from swiftem.core.draws import read_seed, seeded_draws
-from swiftem.kernels.loop import CompiledLoop
-
-ORDERS = ("shuffled", "weighted")
 
 
 def weights(n, seed=0):
@@ -59,30 +55,6 @@ def test_weights_are_divided_out(make, name, b, kernels):
     helpers.assert_follows_dense(
         problem, name, n_iter=60, b=b, gamma=gamma, dense_options=options, kernels=kernels, order="weighted"
     )
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("b", [1, 6, 1100])
-@pytest.mark.parametrize("name", STOCHASTIC)
-@pytest.mark.parametrize("kind", ["unit", "full", "topics", "functions"])
-def test_compiled_stretches_do_the_same(kind, name, b, order, monkeypatch):
-    taken, stretch = [], CompiledLoop.stretch
-    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
-    problem = helpers.topics(90, D=6, V=7, K=3)._replace(sample_weight=weights(6))
-    if kind != "topics":
-        y = np.random.default_rng(0).normal(size=(120, 2)) + 4.0 * (np.arange(120) % 2)[:, None]
-        problem = problem._replace(data=y, theta0=None, sample_weight=weights(120))
-        if kind == "functions":
-            of = compiled_models.own(n=120)
-            problem = problem._replace(model=of.model, data=of.y, theta0=of.theta0)
-        else:
-            problem = problem._replace(model=models.GaussianMixtureModel(2, covariance=kind))
-    method = make_method(name, step_size=0.05, batch_size=b, order=order)
-    options = {"n_iter": 60, "seed": 5, "record_every": 7}
-    compiled, plain = (problem.run(method, kernels=way, **options) for way in ("auto", "reference"))
-    assert bool(taken) == (name != "opt-fiem")  # a learned λ runs by its proxy
-    for ours, theirs in zip(compiled.path, plain.path, strict=True):
-        assert_close(ours.s, theirs.s)
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

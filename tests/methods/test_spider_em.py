@@ -1,19 +1,11 @@
 """SPIDER-EM: its equation, its renewals, and compiled stretches that do the same."""
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
-
-import helpers
 import numpy as np
 import pytest
 
 import swiftem
 from swiftem import methods, models, schedules
 from swiftem.core.method import Update, declared
-from swiftem.kernels.loop import CompiledLoop
-
-KINDS = ("unit", "full", "tied", "diag", "spherical")
-SIZES = pytest.mark.parametrize("b", [1, 6, 1100])  # mixtures with unit variances have two kinds of loops
 
 
 def rows(n=120):
@@ -51,34 +43,6 @@ def test_the_equation():
         s = s + 0.1 * (proxy - s)
         theta = bound.m_step(s)
     np.testing.assert_allclose(result.s, s, rtol=1e-11)
-
-
-def watched(monkeypatch):
-    """Return a list that grows with each stretch in compiled code."""
-    taken, stretch = [], CompiledLoop.stretch
-    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
-    return taken
-
-
-@SIZES
-@pytest.mark.parametrize("renewals", ["fixed", "geometric"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_compiled_stretches_do_the_same(kind, renewals, b, monkeypatch):
-    y, model = rows(), models.GaussianMixtureModel(2, covariance=kind)
-    taken = watched(monkeypatch)
-    weight = np.random.default_rng(2).uniform(0.5, 2.0, size=len(y))
-    options = {"n_iter": 60, "seed": 5, "sample_weight": weight, "record_every": 7}
-    method = spider(renewals=renewals, batch_size=b)
-    compiled, plain = (
-        swiftem.run(model, y, method, kernels=kernels, **options) for kernels in ("auto", "reference")
-    )
-    assert taken
-    assert compiled.passes == plain.passes
-    for ours, theirs in zip(compiled.path, plain.path, strict=True):
-        helpers.assert_close(ours.s, theirs.s)
-    helpers.assert_close(compiled.state.method.centre, plain.state.method.centre)
-    for ours, theirs in zip(compiled.state.method.anchor, plain.state.method.anchor, strict=True):
-        helpers.assert_close(ours, theirs)
 
 
 def test_rejected_steps_leave_the_last_parameters():
@@ -140,69 +104,6 @@ def test_bad_sizes():
         schedules.spider_bound(1.0, 1.0, 1.0, 0.0)
 
 
-class DampedState(NamedTuple):
-    centre: np.ndarray
-    memory: np.ndarray
-
-
-@dataclass(frozen=True)
-class Damped(methods.Method):
-    """A method of one's own: fiem whose correction counts by 0.7."""
-
-    step_size: float = 0.1
-    batch_size: int = 1
-
-    name: ClassVar[str] = "damped"
-    index_streams: ClassVar[int] = 2
-    access: ClassVar[str] = "random"
-    remembers: ClassVar[bool] = True
-    update: ClassVar[Update] = Update(reference="memory", renewed_by="other", correction=0.7)
-
-    def init(self, theta, s, memory):
-        return DampedState(s, memory)
-
-    def proxy(self, k, theta, draws, state, e_step):
-        i, j = map(e_step.take, draws)
-        change = e_step.rows(i, theta) - 0.7 * state.memory[draws[0]]
-        proxy = 0.7 * state.centre + e_step.mean(i, change)
-        rows = e_step.rows(j, theta)
-        centre = state.centre + e_step.share(j, rows - state.memory[draws[1]])
-        state.memory[draws[1]] = rows
-        return proxy, state._replace(centre=centre)
-
-
-@SIZES
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_declared_method_of_ones_own_is_compiled(kind, b, monkeypatch):
-    y, model, method = rows(), models.GaussianMixtureModel(2, covariance=kind), Damped(batch_size=b)
-    swiftem.testing.check_method(method)
-    taken = watched(monkeypatch)
-    compiled, plain = (
-        swiftem.run(model, y, method, n_iter=50, seed=2, kernels=kernels) for kernels in ("auto", "reference")
-    )
-    assert taken
-    helpers.assert_close(compiled.s, plain.s)
-    helpers.assert_close(compiled.state.method.memory, plain.state.method.memory)
-
-
-@dataclass(frozen=True)
-class Averaged(methods.IncrementalEM):
-    """iem with smaller steps."""
-
-    step_size: float = 0.3
-
-
-@SIZES
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_centre_that_is_the_proxy_and_smaller_steps(kind, b):
-    model = models.GaussianMixtureModel(2, covariance=kind)
-    compiled, plain = (
-        swiftem.run(model, rows(), Averaged(batch_size=b), n_iter=50, seed=2, kernels=kernels)
-        for kernels in ("auto", "reference")
-    )
-    helpers.assert_close(compiled.s, plain.s)
-
-
 def test_what_is_derived_declares_for_itself():
     class Other(methods.SpiderEM):
         def proxy(self, k, theta, draws, state, e_step):
@@ -213,13 +114,6 @@ def test_what_is_derived_declares_for_itself():
 
     assert declared(Other()) is None
     assert declared(Renamed()) == methods.SpiderEM.update
-
-
-def test_streams_and_memory_follow_from_the_update():
-    kind = type("Other", (Damped,), {"update": Update("memory", "drawn")})
-    assert (kind.index_streams, kind.remembers, kind.access) == (1, True, "random")
-    kind = type("Another", (Damped,), {"update": Update("anchor")})
-    assert (kind.index_streams, kind.remembers, kind.access) == (1, False, "sequential")
 
 
 def test_bad_updates():

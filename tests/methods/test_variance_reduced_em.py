@@ -21,25 +21,6 @@ def test_anchor_is_renewed_at_multiples_of_the_epoch(epoch_length, b, m):
         assert_close(state.centre, problem.run(methods.EM(), theta0=anchor, n_iter=0).s)
 
 
-@pytest.mark.parametrize("make", [helpers.mixture, helpers.topics])
-def test_an_anchor_each_iteration_is_em_with_a_step(make):
-    problem = make(20)
-    result = problem.run(methods.VarianceReducedEM(step_size=1.0, epoch_length=1), n_iter=5, seed=0)
-    assert_close(result.s, problem.run(methods.EM(), n_iter=5).s)
-
-
-def test_a_repeated_index_counts_as_often():
-    problem = helpers.mixture(20)
-
-    def step(draws, b):
-        method = methods.VarianceReducedEM(step_size=1.0, batch_size=b, epoch_length=9)
-        return problem.run(method, n_iter=2, draws=draws).s
-
-    expected = (2 * step([0, 3], 1) + step([0, 4], 1)) / 3
-    assert_close(step([[0, 0, 0], [3, 3, 4]], 3), expected)
-    assert np.abs(step([0, 3], 1) - step([0, 4], 1)).max() > 1e-6
-
-
 @pytest.mark.parametrize("name", ["sem-vr", "fiem"])
 def test_variance_vanishes(name):
     """With a constant step the error goes to zero, where that of sem stays."""

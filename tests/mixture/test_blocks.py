@@ -83,16 +83,6 @@ def test_sums_are_kept_within_the_bounds_of_their_block():
     assert found[0, of["gaussian"]][0] == -2.0
 
 
-@pytest.mark.parametrize("method", methods.METHODS.values(), ids=methods.METHODS)
-def test_compiled_runs_are_the_references(method):
-    weight = np.random.default_rng(2).uniform(0.5, 2.0, size=400)
-    made = method() if method is methods.EM else method(batch_size=20)
-    model, options = models.MixtureModel(2, FAMILY), {"n_iter": 60, "seed": 1, "sample_weight": weight}
-    ours = swiftem.run(model, ROWS, made, **options)
-    theirs = swiftem.run(model, ROWS, made, kernels="reference", **options)
-    assert np.abs(ours.s - theirs.s).max() < 1e-11
-
-
 def test_contract():
     check_model(models.MixtureModel(2, FAMILY), ROWS[:60])
     spherical = {Gaussian(covariance="spherical"): [2, 4], "poisson": [0, 1, 3]}

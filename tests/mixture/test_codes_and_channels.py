@@ -255,35 +255,6 @@ def test_levels_that_cannot_be():
         models.MixtureModel(1, Categorical((1, 2))).theta(probabilities=[[[0.5, 0.5], [0.5, 0.5]]])
 
 
-def test_em_of_student_t_by_hand():
-    """Five iterations with degrees of freedom given, by Peel and McLachlan's formulas."""
-    y, nu, d = NUMBERS, 4.0, 2
-    model = models.MixtureModel(2, StudentT(degrees_of_freedom=nu), smoothing=0.0)
-    means, scales, weights = (
-        np.array([[0.0, 1.0], [6.0, 7.0]]),
-        np.array([np.eye(2)] * 2),
-        np.array([0.4, 0.6]),
-    )
-    theta = model.theta(weights=weights, means=means, scales=scales, degrees_of_freedom=[nu, nu])
-    for _ in range(5):
-        joint = np.column_stack([
-            weights[m] * stats.multivariate_t.pdf(y, means[m], scales[m], nu) for m in range(2)
-        ])  # fmt: skip
-        r = joint / joint.sum(axis=1, keepdims=True)
-        weights = r.mean(axis=0)
-        for m in range(2):
-            away = y - means[m]
-            u = (nu + d) / (nu + np.einsum("ij,jk,ik->i", away, np.linalg.inv(scales[m]), away))
-            ru = r[:, m] * u
-            means[m] = ru @ y / ru.sum()
-            away = y - means[m]
-            scales[m] = (away * ru[:, None]).T @ away / r[:, m].sum()
-    found = swiftem.run(model, y, methods.EM(), theta0=theta, n_iter=5).theta
-    assert np.allclose(found.weights, weights, rtol=1e-10)
-    assert np.allclose(found.params["means"], means, rtol=1e-10)
-    assert np.allclose(found.params["scales"], scales, rtol=1e-9)
-
-
 def test_degrees_of_freedom_are_estimated():
     y = np.random.default_rng(0).standard_t(3.0, size=20_000)[:, None] + 1e6
     model = models.MixtureModel(1, "student-t", smoothing=0.0)

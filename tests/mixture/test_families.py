@@ -176,21 +176,6 @@ def test_compiled_runs_are_the_references(name, method):
     assert value == pytest.approx(bound.penalty(ours.theta) + loss, rel=1e-12)
 
 
-def test_em_by_hand():
-    """Ten iterations of the plainest EM for two Poisson components, without a prior."""
-    y = rows_of("poisson").astype(np.int64)
-    model = models.MixtureModel(2, "poisson", smoothing=0.0)
-    theta = model.theta(weights=[0.4, 0.6], rates=PARAMS["poisson"]["rates"][::-1] + 1.0)
-    weights, rates = theta.weights, theta.params["rates"]
-    for _ in range(10):
-        joint = weights * np.exp([LAWS["poisson"](y, {"rates": rates}, m) for m in range(2)]).T
-        r = joint / joint.sum(axis=1, keepdims=True)
-        weights, rates = r.mean(axis=0), r.T @ y / r.sum(axis=0)[:, None]
-    found = swiftem.run(model, y, methods.EM(), theta0=theta, n_iter=10).theta
-    assert np.allclose(found.weights, weights, rtol=1e-12)
-    assert np.allclose(found.params["rates"], rates, rtol=1e-12)
-
-
 def test_smoothing_is_the_maximum_a_posteriori():
     """One component: the objective is least at the M-step."""
     y = rows_of("poisson")[:, :1]

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from topic_fits import fit_topics
 
 import swiftem
-from swiftem.topics.contrast import decorrelated, with_background
+from swiftem.topics.em import decorrelated, make_room, with_background
 
 K, OWN, COMMON = 10, 20, 15
 
@@ -69,19 +69,20 @@ def test_decorrelated_counts_are_divided_by_the_shares_of_others():
     counts, beta = rng.random((4, 6)), np.full((1, 1), 0.1)
     topics = (counts + beta) / (counts + beta).sum(axis=1, keepdims=True)
     for background in (False, True):
-        found = decorrelated(counts, beta, 3.0, background)
+        found = decorrelated(counts, topics, 3.0, background)
         for k in range(4):
             others = [topics[m] for m in range(int(background), 4) if m != k]
             divided = counts[k] / (1.0 + 3.0 * np.mean(others, axis=0))
             expected = counts[k] if background and k == 0 else divided
             np.testing.assert_allclose(found[k], expected, rtol=1e-12)
-    assert decorrelated(counts, beta, 0.0, True) is counts
+    assert decorrelated(counts, topics, 0.0, True) is counts
 
 
 def test_a_background_takes_the_place_of_the_smallest_topic():
     counts = np.array([[4.0, 0.0], [0.0, 4.0], [0.5, 0.5]])
     shares = np.array([[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]])
-    found = with_background(counts, shares)
+    found, place = with_background(counts)
+    make_room(shares, place)
     np.testing.assert_allclose(found[0], 0.3 * counts.sum(axis=0))
     np.testing.assert_allclose(found[1:], 0.7 * counts[[1, 0]])
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.look import TopicLook
+from swiftem.topics.fit import TopicLook
 
 ALPHA = np.full(3, 0.1)
 

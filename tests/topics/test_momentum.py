@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from swiftem import PLSA
 from swiftem.topics import resolve
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.momentum import Momentum
+from swiftem.topics.em import Momentum
 
 
 def test_a_pass_begins_ahead_of_the_last_one():

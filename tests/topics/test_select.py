@@ -9,7 +9,7 @@ from helpers import assert_refused
 
 from swiftem import PLSA, select_topics
 from swiftem.data import CsrDocuments
-from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.estimator import InterruptedWarning
 from swiftem.topics.select import split_topics
 
 

@@ -82,7 +82,7 @@ def fitted_with_warnings(fit: Callable[[], object]) -> bool:
     """Call a fit, print its warnings once each, and return whether Ctrl-C ended it."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from swiftem.fit.interrupted import InterruptedWarning
+    from swiftem.fit.estimator import InterruptedWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

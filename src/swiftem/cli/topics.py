@@ -213,7 +213,7 @@ def _fit(
 def _write(console: Console, results: Results, out: Path) -> None:
     """Write the model, show it, and write the tables and the page; Ctrl-C keeps the files that are whole."""
     from swiftem.cli.topics_files import write_results
-    from swiftem.topics.table import topic_table
+    from swiftem.topics.quality import topic_table
 
     model, read, written = results.model, results.corpus.read, []
     is_interrupted = results.fit.is_interrupted
@@ -261,7 +261,7 @@ def _apply(
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
     from swiftem.cli.topics_files import write_documents
     from swiftem.data import read_corpus
-    from swiftem.topics.table import topic_table
+    from swiftem.topics.quality import topic_table
 
     words = getattr(model, "feature_names_in_", None)
     given_names: Sequence[str] = ()

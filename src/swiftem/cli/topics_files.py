@@ -20,10 +20,9 @@ from swiftem.data.documents.counts import CorpusCounts
 from swiftem.fit.selection import Selection
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import mean_text
-from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.content import explorer_content, summarise_topics
 from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import summarise_topics
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.select import NumberOfTopics
 

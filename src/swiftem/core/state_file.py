@@ -19,7 +19,6 @@ MODULES = {
     "core.algorithm": "Averages Iterate State",
     "core.method": "AnchorState MemoryState NoState",
     "mixture.starts.settings": "Start",
-    "mixture.look": "Run",
     "regression.newton_em": "Regressions",
     "fit.history": "Moment",
     "methods.accelerated": "AcceleratedState AndersonState SquaremState",

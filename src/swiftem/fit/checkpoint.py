@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from swiftem.methods import Method
 
 __all__ = [
     "FitCheckpoint",
+    "NoCheckpoint",
     "Place",
     "StartCheckpoint",
     "checkpoint",
@@ -205,7 +206,31 @@ class Data(Protocol):
         ...
 
 
-class FitCheckpoint:
+class NoCheckpoint:
+    """A call of ``fit`` without checkpoints; see :class:`FitCheckpoint`."""
+
+    def __init__(self) -> None:
+        self.allocate: Allocate = np.empty
+
+    def starts(self, make: Callable[[], E], check: Callable[[Any], None]) -> E:
+        """Return the starts of the fits and their seeds: as saved, or from ``make()``.
+
+        ``check`` raises an error if the saved values cannot come from ``make()``.
+        """
+        return make()
+
+    def of_start(self, number: int) -> NoStart:
+        """Return the checkpoints of one start."""
+        return NoStart()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the folder."""
+
+
+class FitCheckpoint(NoCheckpoint):
     """The folder of one call of ``fit``: data shared by all fits, and one subfolder per fit.
 
     Parameters
@@ -235,6 +260,7 @@ class FitCheckpoint:
         data: Data,
         started_from: Any = None,
     ) -> None:
+        super().__init__()
         to, is_apart = place
         self._every = to.every
         identity = {
@@ -251,19 +277,15 @@ class FitCheckpoint:
             self.folder /= f"clone-{digest(json.dumps(identity, sort_keys=True))}"
         self._store = Store(self.folder, identity, to.resume)
         self._whose = ""
-        self.allocate: Allocate = np.empty
 
-    def starts(self, make: Callable[[], Any], check: Callable[[Any], None]) -> Any:
-        """Return the starts of the fits and their seeds: as saved, or from ``make()``.
-
-        ``check`` raises an error if the saved values cannot come from ``make()``.
-        """
+    def starts(self, make: Callable[[], E], check: Callable[[Any], None]) -> E:
+        """Return the saved starts and seeds, or new ones."""
         saved = self._store.load()
         if saved is None:
             made = make()
             self._store.save(made)
         else:
-            made = saved.tree
+            made = cast(E, saved.tree)
             with self._store.reading():
                 check(made)
         self._whose = digest(made)
@@ -275,9 +297,6 @@ class FitCheckpoint:
         store = Store(self.folder / f"start-{number}", identity, "auto")
         store.allocate = self.allocate
         return StartCheckpoint(store, self._every)
-
-    def __enter__(self) -> FitCheckpoint:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Release the folder."""

@@ -149,11 +149,6 @@ class Drive:
         """Passes left of the phase."""
         return self._limit - self._fit.passes
 
-    @property
-    def uses_theta(self) -> bool:
-        """Whether the observer or a checkpoint uses the parameters after each pass."""
-        return self._watch.wants_theta or self._keeper.saves
-
     def check(self) -> None:
         """Raise KeyboardInterrupt after Ctrl-C."""
         self._interrupt.check()

@@ -10,14 +10,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.fit.checkpoint import kept_apart
+from swiftem.core.messages import warn
+from swiftem.core.types import Tree
+from swiftem.fit.checkpoint import Data, FitCheckpoint, NoCheckpoint, kept_apart, place_of
+from swiftem.fit.driver import FitState
 from swiftem.fit.history import History
 from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
+from swiftem.fit.watch import Callbacks, Watcher
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "InterruptedWarning"]
+
+
+class InterruptedWarning(ConvergenceWarning):  # type: ignore[misc]
+    """Ctrl-C ended a fit; the estimator has what there was."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -40,6 +49,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     }
     """Fitted attributes that are numbers or texts, and their types."""
     _layout: tuple[int, ...]
+    verbose: int
+    max_iter: int
 
     @abstractmethod
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
@@ -71,6 +82,50 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         ``GridSearchCV`` and others fit clones, several at a time, with other parameters and to other rows.
         """
         return kept_apart(super().__sklearn_clone__(), vars(self).get("_checkpoint"))
+
+    def _checkpoint_of(self, data: Data, started_from: Tree = None) -> NoCheckpoint:
+        """Return the checkpoints of a fit that begins now, from given parameters or from new ones."""
+        place = place_of(self)
+        if place is None:
+            return NoCheckpoint()
+        parameters = self.get_params(deep=False)
+        return FitCheckpoint(place, type(self).__name__, parameters, data, started_from)
+
+    def _warn_of_end(self, fit: FitState, not_converged: str) -> None:
+        """Warn of a fit that was interrupted or did not converge."""
+        if fit.interrupted:
+            said = f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then."
+            warn(said, InterruptedWarning)
+        elif not fit.converged:
+            warn(not_converged, ConvergenceWarning)
+
+    def _watcher(
+        self,
+        n_starts: int,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        most_passes: int | None = None,
+        title: str = "",
+        at_once: bool = True,
+    ) -> Watcher:
+        """Return the observer of a call of ``fit`` with these arguments; the others are its own."""
+        callbacks = None
+        if getattr(self, "_skl_callbacks", None):
+            metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+            arguments = {"estimator": self, "X": X, "y": y, "metadata": metadata}
+
+            def begin(starts: int) -> Any:
+                return self._init_callback_context(max_subtasks=starts)
+
+            callbacks = Callbacks(begin, arguments, self.attributes_of, most_passes)
+        interval = getattr(self, "verbose_interval", 10)
+        return Watcher(n_starts, self.verbose, interval, self.max_iter, title, callbacks, at_once)
+
+    def attributes_of(self, theta: Any) -> dict[str, Any]:
+        """Return the attributes for the parameters of a fit, for callbacks."""
+        raise NotImplementedError
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file: arrays and a JSON header, no pickle.

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from swiftem.core.checks import shown
-from swiftem.methods.accelerated import ACCELERATIONS
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -116,13 +115,6 @@ NOT_NEGATIVE = number(0.0)
 COMMON: dict[str, Sequence[Allowed]] = {
     "n_components": [AT_LEAST_ONE],
     "tol": [NOT_NEGATIVE],
-    "batch_size": [one_of(["auto"]), AT_LEAST_ONE],
-    "step_size": [
-        one_of(["auto"]),
-        Allowed("a number above 0 and at most 1", lambda value: number(0.0, 1.0).has(value) and value > 0.0),
-        Allowed("a schedule", lambda value: callable(value) or hasattr(value, "resolve")),
-    ],
-    "acceleration": [NONE, one_of(list(ACCELERATIONS))],
     "device": [instance_of(str)],
     "random_state": [Allowed("an integer, a RandomState or None", _is_seed)],
     "verbose": [BOOLEAN, integer(0)],

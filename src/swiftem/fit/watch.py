@@ -8,19 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from swiftem.core.checkpoint import RunCheckpoint
 from swiftem.core.loop import DeferredInterrupt
+from swiftem.core.process import clock
 from swiftem.core.types import Theta
 from swiftem.fit.history import Moment
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
 
 __all__ = [
+    "Callbacks",
     "NoStart",
     "StartWatch",
-    "VerboseLines",
     "Watcher",
     "progress_bar",
 ]
@@ -60,6 +61,27 @@ class Ended(Protocol):
 F = TypeVar("F", bound=Ended)
 
 
+class Callbacks(NamedTuple):
+    """scikit-learn's callbacks of a fit.
+
+    Attributes
+    ----------
+    begin : callable
+        Returns the context of a fit of so many starts.
+    arguments : dict
+        What every callback receives.
+    attributes_of : callable
+        Returns the fitted attributes for parameters.
+    most_passes : int or None
+        Maximum number of "pass" tasks of a start, if known.
+    """
+
+    begin: Callable[[int], Any]
+    arguments: dict[str, Any]
+    attributes_of: Callable[[Any], dict[str, Any]]
+    most_passes: int | None
+
+
 class Watcher:
     """Observes the fits of one call of ``fit``.
 
@@ -69,42 +91,42 @@ class Watcher:
 
     Parameters
     ----------
-    estimator : estimator
-        Its ``verbose``, ``verbose_interval``, ``max_iter``, ``attributes_of`` and callbacks are used.
     n_starts : int
         Number of fits.
-    X, y, sample_weight
-        As passed to the callbacks.
-    most_looks : int, optional
-        Maximum number of "pass" tasks of a start, if known.
+    verbose, interval : int
+        Parameters of the estimator: how much to print, and the passes between lines.
+    max_iter : int
+        Maximum number of passes of a fit.
+    title : str
+        First line of each fit, if it is not its number.
+    callbacks : Callbacks, optional
+        The callbacks.
     at_once : bool
         Whether several fits may run at the same time, each with its own memory.
     """
 
     def __init__(
         self,
-        estimator: Any,
         n_starts: int,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        most_looks: int | None = None,
+        verbose: int = 0,
+        interval: int = 10,
+        max_iter: int = 0,
+        title: str = "",
+        callbacks: Callbacks | None = None,
         at_once: bool = True,
     ) -> None:
-        self.estimator, self.n_starts, self.most_looks = estimator, n_starts, most_looks
-        self.at_once = at_once
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self.told = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.n_starts, self.max_iter, self.callbacks = n_starts, max_iter, callbacks
+        self.is_fitted = False  # set it once the estimator is fitted, before the context ends
         self.context: Any = None
         self.bar: Any = None
-        self.is_fitted = False  # set it once the estimator is fitted, before the context ends
-        self._open: list[StartWatch] = []
+        self._verbose, self._interval, self._title = verbose, interval, title
+        self._at_once, self._open = at_once, list[StartWatch]()
 
     def __enter__(self) -> Watcher:
-        if getattr(self.estimator, "_skl_callbacks", None):
-            self.context = self.estimator._init_callback_context(max_subtasks=self.n_starts)
-            self.context.call_on_fit_task_begin(**self.told)
-        if self.estimator.verbose and sys.stdout.isatty():
+        if self.callbacks is not None:
+            self.context = self.callbacks.begin(self.n_starts)
+            self.context.call_on_fit_task_begin(**self.callbacks.arguments)
+        if self._verbose and sys.stdout.isatty():
             self.bar = progress_bar()
             self.bar.start()
         return self
@@ -117,9 +139,9 @@ class Watcher:
         if error is None:
             for watch in self._open:
                 watch.end()
-            if self.context is not None:
+            if self.context is not None and self.callbacks is not None:
                 self.context.call_on_fit_task_end(
-                    **self.told, reconstruction_attributes={} if self.is_fitted else None
+                    **self.callbacks.arguments, reconstruction_attributes={} if self.is_fitted else None
                 )
 
     def map(self, fit: Callable[[int, StartWatch], F]) -> list[F]:
@@ -130,7 +152,7 @@ class Watcher:
         """
         # Around all of them, as the setting is for the whole process.
         with one_thread_blas():
-            if self.n_starts > 1 and self.at_once and not self._listens() and get_threads() > 1:
+            if self.n_starts > 1 and self._at_once and not self._listens() and get_threads() > 1:
                 most = min(self.n_starts, get_threads())
                 with DeferredInterrupt() as interrupt, ThreadPoolExecutor(most) as pool:
                     watches = [StartWatch(interrupt.check) for _ in range(self.n_starts)]
@@ -147,11 +169,39 @@ class Watcher:
         """Return the observer of fit ``number``."""
         if not self._listens():
             return StartWatch()
-        self._open.append(TellingWatch(self, number))
+        lines = None
+        if self._verbose and self.bar is None:
+            lines = Lines(self._title or f"Initialization {number}", self._verbose, self._interval)
+        self._open.append(TellingWatch(self, number, lines))
         return self._open[-1]
 
     def _listens(self) -> bool:
-        return bool(self.context is not None or self.estimator.verbose)
+        return bool(self.context is not None or self._verbose)
+
+
+class Lines:
+    """Prints the progress of a fit in scikit-learn's words; its times and gains if ``verbose`` is above 1."""
+
+    def __init__(self, title: str, verbose: int, interval: int) -> None:
+        self._is_long, self._interval, self._printed = verbose > 1, interval, 0
+        self._began = self._before = clock()
+        print(title)
+
+    def after_pass(self, passes: float, gain: float) -> None:
+        """Print a line for the last multiple of the interval: evaluations may be several passes apart."""
+        reached = int(passes + 1e-9) // self._interval * self._interval
+        if reached <= self._printed:
+            return
+        self._printed, now = reached, clock()
+        more = f"\t time lapse {now - self._before:.5f}s\t ll change {gain:.5f}" if self._is_long else ""
+        self._before = now
+        print(f"  Iteration {reached}{more}")
+
+    def end(self, bound: float, converged: bool) -> None:
+        """Print the last line."""
+        seconds = clock() - self._began
+        more = f" time lapse {seconds:.5f}s\t lower bound {bound:.5f}." if self._is_long else ""
+        print(f"Initialization {'converged' if converged else 'did not converge'}.{more}")
 
 
 class StartWatch:
@@ -175,72 +225,55 @@ class StartWatch:
 class TellingWatch(StartWatch):
     """Observes one start, with output."""
 
-    def __init__(self, watcher: Watcher, number: int) -> None:
+    def __init__(self, watcher: Watcher, number: int, lines: Lines | None) -> None:
         super().__init__()
-        self._estimator, self._bar, self._told = watcher.estimator, watcher.bar, watcher.told
-        name = f"start {number + 1} of {watcher.n_starts}"
+        self._bar, self._lines, self._callbacks = watcher.bar, lines, watcher.callbacks
+        name, self._max_iter = f"start {number + 1} of {watcher.n_starts}", watcher.max_iter
         self._shown = "log-likelihood" if watcher.n_starts == 1 else f"{name}:"
-        self._last, self._printed, self._theta = inf, 0, None
+        self._last, self._theta = inf, None
         self._context: Any = None
-        if watcher.context is not None:
-            self._context = watcher.context.subcontext(task_name="start", max_subtasks=watcher.most_looks)
-            self._context.call_on_fit_task_begin(**self._told)
+        if self._callbacks is not None:
+            most = self._callbacks.most_passes
+            self._context = watcher.context.subcontext(task_name="start", max_subtasks=most)
+            self._context.call_on_fit_task_begin(**self._callbacks.arguments)
             self.wants_theta = True
         if self._bar is not None:
-            self._task = self._bar.add_task(name, total=self._estimator.max_iter)
-        elif self._estimator.verbose:
-            self._estimator._print_verbose_msg_init_beg(number)
+            self._task = self._bar.add_task(name, total=self._max_iter)
 
     def __call__(self, moment: Moment, theta: Theta) -> bool:
         """Advance the bar or print a line, then call the callbacks."""
-        self._show(moment)
-        self._last, self._theta = moment.objective, theta
-        if self._context is None:
-            return False
-        step = self._context.subcontext(task_name="pass")
-        step.call_on_fit_task_begin(**self._told)
-        return bool(step.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
-
-    def _show(self, moment: Moment) -> None:
         if self._bar is not None:
             words = f"{self._shown} {-moment.objective:.5f}"
             self._bar.update(self._task, completed=moment.passes, description=words)
-        elif self._estimator.verbose:
-            # Evaluations may be several passes apart: a line for the last multiple of the interval between
-            # them.
-            interval = getattr(self._estimator, "verbose_interval", 10)
-            reached = int(moment.passes + 1e-9) // interval * interval
-            if reached > self._printed:
-                self._estimator._print_verbose_msg_iter_end(reached, self._last - moment.objective)
-                self._printed = reached
+        elif self._lines is not None:
+            self._lines.after_pass(moment.passes, self._last - moment.objective)
+        self._last, self._theta = moment.objective, theta
+        if self._context is None or self._callbacks is None:
+            return False
+        step = self._context.subcontext(task_name="pass")
+        step.call_on_fit_task_begin(**self._callbacks.arguments)
+        return self._ends(step)
 
     def end(self, fit: Ended | None = None) -> bool:
-        """Complete the bar or print scikit-learn's last line, then call the callbacks, once."""
+        """Complete the bar or print the last line, then call the callbacks, once."""
         context, self._context = self._context, None
         if fit is not None and self._bar is not None:
-            self._bar.update(self._task, completed=self._estimator.max_iter)
-        elif fit is not None and self._estimator.verbose and self._estimator.max_iter > 0:
-            self._estimator._print_verbose_msg_init_end(fit.bound, fit.converged)
-        if context is None:
-            return False
-        return bool(context.call_on_fit_task_end(**self._told, reconstruction_attributes=self._attributes))
+            self._bar.update(self._task, completed=self._max_iter)
+        elif fit is not None and self._lines is not None and self._max_iter > 0:
+            self._lines.end(fit.bound, fit.converged)
+        return context is not None and self._ends(context)
+
+    def _ends(self, context: Any) -> bool:
+        """Call the callbacks at the end of a task; return whether they end the fit."""
+        assert self._callbacks is not None
+        told = self._callbacks.arguments
+        return bool(context.call_on_fit_task_end(**told, reconstruction_attributes=self._attributes))
 
     def _attributes(self) -> dict[str, Any] | None:
-        """Return the estimator as if the fit had stopped at the last moment."""
-        return None if self._theta is None else self._estimator.attributes_of(self._theta)
-
-
-class VerboseLines:
-    """What ``verbose`` prints, for estimators that do not derive from scikit-learn's mixture."""
-
-    def _print_verbose_msg_init_beg(self, number: int) -> None:
-        print(f"Start {number}")
-
-    def _print_verbose_msg_iter_end(self, passes: int, gain: float) -> None:
-        print(f"  Pass {passes}\t gain of the mean log-likelihood {gain:.5f}")
-
-    def _print_verbose_msg_init_end(self, bound: float, converged: bool) -> None:
-        print(f"{'Converged' if converged else 'Not converged'}, mean log-likelihood {bound:.5f}")
+        """Return the estimator's attributes as if the fit had stopped at the last moment."""
+        if self._theta is None or self._callbacks is None:
+            return None
+        return self._callbacks.attributes_of(self._theta)
 
 
 class NoStart:

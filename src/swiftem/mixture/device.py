@@ -1,73 +1,15 @@
-"""What a mixture does on a GPU outside the engine: the loop of em, and random rows."""
+"""Random rows of a mixture on a GPU."""
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from swiftem.core.checks import torch_of
-from swiftem.core.loop import DeferredInterrupt
 from swiftem.data.as_source import DEVICE_KERNELS
-from swiftem.fit.stopping import Remaining
-from swiftem.mixture.rows import rows_of
-from swiftem.mixture.starts.family_starts import DEAD, starts_of
 
-__all__ = ["em_on_device", "sample_on_device"]
-
-
-def em_on_device(one: Any, there: Any, passes: int, remaining: Remaining) -> None:
-    """Do passes of em whose statistics and θ stay on a device: only the stopping rule is here.
-
-    Parameters
-    ----------
-    one : _OneFit
-        The fit, of :mod:`swiftem.mixture.fit`.
-    there : DeviceEM
-        Its iterations on the device.
-    passes : int
-        Maximum number of passes.
-    remaining : Remaining
-        The stopping rule.
-    """
-    fit, bound, e_step = one.fit, one.problem.bound, one.problem.compute
-    n, is_ahead, is_held = rows_of(one.problem.source), False, starts_of(bound).is_held
-    with DeferredInterrupt() as interrupt:
-
-        def check() -> None:
-            interrupt.check()
-            one.watch.check()
-
-        there.load(fit.theta)
-        try:
-            for left in range(passes - 1, -1, -1):
-                check()
-                with e_step.checked_by(check):
-                    objective, is_in, least = there.advance()
-                fit.passes += 1.0
-                value = -objective
-                if is_in and (is_held or least * n >= DEAD):
-                    is_ahead = True
-                else:
-                    if is_ahead:
-                        fit.theta = bound.m_step(there.before)
-                    s, is_ahead = there.s, False
-                    if one._mend(s, is_last=not left):
-                        value = -inf
-                    else:
-                        fit.s, fit.theta = s, bound.m_step(s)
-                    there.load(fit.theta)
-                one._note(fit.passes, objective, 1.0, "em", fit.theta)
-                fit.converged = remaining.is_small(value)
-                fit.last = remaining.state
-                if fit.converged:
-                    break
-        finally:
-            if is_ahead:
-                fit.s = there.s
-                fit.theta = bound.m_step(fit.s)
-        interrupt.check()
+__all__ = ["sample_on_device"]
 
 
 def sample_on_device(theta: Any, kind: str, count: int, kernels: str, seed: int, dtype: Any) -> Any:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import as_floats, check_real
+from swiftem.core import schedules
+from swiftem.core.checks import as_floats
 from swiftem.core.compute import Placement
 from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
-from swiftem.core.schedules import Schedule, resolve
-from swiftem.core.source import Source
+from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned, kernels_of, like
@@ -30,11 +28,10 @@ from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.checkpoint import FitCheckpoint, place_of
+from swiftem.fit.checkpoint import NoCheckpoint
 from swiftem.fit.config import budget, device_memory_limit, get_config
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
-from swiftem.fit.interrupted import InterruptedWarning
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import (
     ARRAY,
@@ -49,21 +46,31 @@ from swiftem.fit.parameters import (
     one_of,
     with_callbacks,
 )
-from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
-from swiftem.fit.validated import blocks_of, chunk_by_chunk, is_stored, read_weights, validated
+from swiftem.fit.validated import (
+    Read,
+    RowSource,
+    blocks_of,
+    chunk_by_chunk,
+    is_stored,
+    no_weights_beside,
+    read_weights,
+    rows_of,
+    stored_source,
+    validated,
+)
 from swiftem.fit.watch import StartWatch, Watcher
-from swiftem.methods import EM, Accelerated, Method, OnlineEM
+from swiftem.methods import Method, OnlineEM
+from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
-from swiftem.mixture.fit import Fit, Fitting
+from swiftem.mixture.fit import MixtureFit, Prepared, certified, fit_from, new_fit
 from swiftem.mixture.online import OnlineMixture, Past
-from swiftem.mixture.plan import METHOD_NAMES, kernels_for, make_plan
-from swiftem.mixture.rows import Read, RowSource, no_weights_beside, rows_of, stored_source
-from swiftem.mixture.scores import FittedMixture, criteria, dtype_of
+from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
+from swiftem.mixture.scores import AnyMixtureModel, FittedMixture, criteria, dtype_of
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
 from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
-from swiftem.mixture.starts.settings import RaceSettings, Start, StartInterrupted, StartSettings, check_start
+from swiftem.mixture.starts.settings import Start, StartInterrupted, StartSettings, check_start
 
 __all__ = ["MixtureEstimator"]
 
@@ -73,9 +80,6 @@ NOT_CONVERGED = (
 )
 REFIT_PASSES = 50
 """Settings of the fits to a sample."""
-AFTER_SAMPLE = 1.0
-"""As ``MULTIPLE``, after a race on a sample of the rows: its optimum is close to that of all rows, first
-passes gain little, and further ones with larger steps are cheaper than a stochastic method."""
 
 
 class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: ignore[misc]
@@ -119,18 +123,10 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     feature_names_in_: NDArray[Any]
 
     @abstractmethod
-    def _model(self) -> Any:
+    def _model(self) -> AnyMixtureModel:
         """Return the model given by the parameters."""
 
-    def _learnt(self, model: Any, source: Source) -> Any:
-        """Return a model with what it has to know of the data before their statistics have a size."""
-        return model
-
-    def _streamed(self, model: Any, source: Source) -> Any:
-        """Return a model with what it has to know of the rows of a ``partial_fit``."""
-        return model
-
-    def _fitted_model(self) -> Any:
+    def _fitted_model(self) -> AnyMixtureModel:
         """Return the model as fitted, with what it has learnt of the data."""
         return self._model()
 
@@ -143,11 +139,11 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Return the initial values given by the user for a model of ``d`` columns, by name."""
 
     @abstractmethod
-    def _theta(self, d: int | None = None) -> Any:
+    def _theta(self, d: int | None = None) -> Theta:
         """Return the current parameters for ``d`` columns: a user may have set them."""
 
     @abstractmethod
-    def _set_theta(self, theta: Any, dtype: Any, model: Any) -> None:
+    def _set_theta(self, theta: Theta, dtype: Any, model: Any) -> None:
         """Set the fitted attributes from parameters of a fitted model, in the precision of the rows."""
 
     @abstractmethod
@@ -161,7 +157,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     def _goes_on(self) -> bool:
         return bool(self.warm_start and hasattr(self, "converged_"))
 
-    def _become(self, theta: Theta, d: int, model: Any) -> None:
+    def _become(self, theta: Theta, d: int, model: AnyMixtureModel) -> None:
         """Set parameters of a model of ``d`` columns as the fitted ones."""
         self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
@@ -205,8 +201,17 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self.device = device
         return self
 
-    def _check_columns(self, source: RowSource, *, reset: bool) -> None:
-        """Set the names of columns, or compare those of new rows with them, as scikit-learn does."""
+    def _stored(
+        self, X: Any, sample_weight: ArrayLike | None, *, on_device: bool, reset: bool
+    ) -> RowSource | None:
+        """Return rows that are not in an array as a source, or None; set or compare their columns.
+
+        These are compared as scikit-learn does.
+        """
+        allow_missing = self._allows_missing
+        source = stored_source(X, sample_weight, on_device=on_device, allow_missing=allow_missing)
+        if source is None:
+            return None
         if source.allow_missing and not self._allows_missing:
             raise ValueError("missing must be 'ignore' for rows with allow_missing=True, got 'error'.")
         (d,) = source.tail
@@ -225,6 +230,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 "The columns of X must be those of the fit, in the same order: "
                 f"{', '.join(self.feature_names_in_)}, got {', '.join(source.names)}."
             )
+        return source
 
     def _check_enough(self, n: int, least: int = 0) -> None:
         """Raise ValueError for fewer rows than components, in scikit-learn's words."""
@@ -249,14 +255,9 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """
         X = self._encoded(X, sample_weight, reset=reset)
         kernels = kernels_of(self.device, X)
-        source: RowSource | None = stored_source(
-            X,
-            sample_weight,
-            on_device=kernels is not None and not in_batches,
-            allow_missing=self._allows_missing,
-        )
+        on_device = kernels is not None and not in_batches
+        source = self._stored(X, sample_weight, on_device=on_device, reset=reset)
         if source is not None:
-            self._check_columns(source, reset=reset)
             if reset:
                 self._check_enough(rows_of(source), least)
             left_out = isinstance(source, TensorSource) and sample_weight is not None and source.n < len(X)
@@ -303,18 +304,11 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Return rows of positive weight for a fitted mixture."""
         check_is_fitted(self)
         X = self._encoded(X, reset=False)
-        source: RowSource | None = stored_source(
-            X,
-            sample_weight,
-            on_device=kernels_of(self.device, X) is not None,
-            allow_missing=self._allows_missing,
-        )
-        if source is None:
-            return ArraySource(
-                *self._array(X, sample_weight, reset=False), allow_missing=self._allows_missing
-            )
-        self._check_columns(source, reset=False)
-        return source
+        on_device = kernels_of(self.device, X) is not None
+        source = self._stored(X, sample_weight, on_device=on_device, reset=False)
+        if source is not None:
+            return source
+        return ArraySource(*self._array(X, sample_weight, reset=False), allow_missing=self._allows_missing)
 
     def _all_rows(self, X: Any) -> ArraySource | StoredSource:
         """Return all rows for a fitted mixture, also those of weight zero of a source."""
@@ -353,98 +347,70 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self._validate_params()
         read = self._read(X, sample_weight, reset=True)
         self._check_parameters(read.X, xp=np)
-        kept = None
-        place = place_of(self)
-        if place is not None:
-            warm = self._theta(read.X.shape[1]) if self._goes_on() else None
-            kept = FitCheckpoint(place, type(self).__name__, self.get_params(deep=False), read.source, warm)
-        with kept or nullcontext():
-            fitting, starts, seeds = self._prepare(read, kept)
-            looks = None if fitting.plan.method else self.max_iter
-            stored = not len(read.X)
-            rows = X if stored else read.X
-            at_once = not (stored or read.kernels)
-            with Watcher(self, len(starts), rows, y, read.weight, looks, at_once=at_once) as watcher:
-                best = self._best(fitting, starts, seeds, watcher, kept)
-                self._keep(best, fitting, read)
+        warm = self._theta(read.X.shape[1]) if self._goes_on() else None
+        with self._checkpoint_of(read.source, warm) as kept:
+            prepared = self._prepare(read, kept)
+            has_array = len(read.X) > 0
+            with self._watcher(
+                len(prepared.starts),
+                read.X if has_array else X,
+                y,
+                read.weight,
+                most_passes=None if prepared.spec.method else self.max_iter,
+                at_once=has_array and not read.kernels,
+            ) as watcher:
+                self._keep(self._best(prepared, watcher, kept), prepared, read)
                 watcher.is_fitted = True
         return self
 
-    def _prepare(
-        self, read: Read, kept: FitCheckpoint | None = None, model: Any = None
-    ) -> tuple[Fitting, list[Start], list[int]]:
-        """Return the shared data of the fits, their starts and their seeds, from the checkpoint if saved.
+    def _prepare(self, read: Read, kept: NoCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
+        """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
         """
-        source = read.source
+        source, is_warm = read.source, self._goes_on()
         if model is None:
-            model = self._fitted_model() if self._goes_on() else self._model()
-        model = self._learnt(model, source)
-        there, limits = device_memory_limit(), budget()
-        size = model.size(read.X.shape[1])
-        kernels = read.kernels or kernels_for(rows_of(source), size)
-        starting = problem = Problem(model, source, placement=Placement.named(kernels, there), budget=limits)
+            model = self._fitted_model() if is_warm else self._model()
+        model = model.learnt(source)
+        size, rows, limits = model.size(read.X.shape[1]), rows_of(source), budget()
+        placed = partial(Placement.named, memory_limit=device_memory_limit())
+        kernels = read.kernels or kernels_for(rows, size)
+        starting = problem = Problem(model, source, placement=placed(kernels), budget=limits)
         settings = self._start_settings(problem, read)
-        kind = kind_of_start(problem, settings)
-        # A race ends close to an optimum: few passes of em are left, with larger steps if it was on a sample.
-        is_open = isinstance(self.method, str) and self.method == "auto"
-        raced = is_open and kind == "race" and not self._goes_on()
-        after_sample = raced and rows_of(source) > RaceSettings.sample and not read.kernels
-        method = self.method
-        if after_sample:
-            method = Accelerated(EM(), "squarem")
-        elif raced or (is_open and read.kernels):
-            method = "em"
-        plan = make_plan(
-            method,
-            n=source.n,
-            n_components=self.n_components,
-            size=size,
-            per_sample=rows_of(source) / source.n,
-        )
-        check_access(plan.for_run, source)
-        reserved = limits.reserve(source, plan.for_run, statistics=size, starts=True)
-        if kept is not None:
-            kept.allocate = reserved.make_memory
-        if plan.method is not None:
-            problem = Problem(
-                model,
-                source,
-                bound=starting.bound,
-                placement=Placement.named(read.kernels or "auto", there),
-                budget=limits,
-            )
+        kind = "warm" if is_warm else kind_of_start(problem, settings)
+        facts = Facts(source.n, rows, size, kind, settings.is_default, read.kernels)
+        spec = resolve(self.get_params(deep=False), facts)
+        check_access(spec.for_run, source)
+        kept.allocate = limits.reserve(source, spec.for_run, statistics=size, starts=True).make_memory
+        if spec.method is not None:
+            at = placed(spec.kernels)
+            problem = Problem(model, source, bound=starting.bound, placement=at, budget=limits)
 
         def make() -> tuple[list[Start], list[int]]:
             random_state = check_random_state(self.random_state)
-            if self._goes_on():
+            if is_warm:
                 starts = [Start(self._theta(problem.bound.d), None, 0)]
             else:
                 starts = find_starts(starting, settings, random_state)
             seeds = [0] * len(starts)
-            if plan.method is not None:
+            if spec.method is not None:
                 seeds = random_state.randint(np.iinfo(np.int32).max, size=len(starts)).tolist()
             return starts, seeds
 
         def check(made: Any) -> None:
-            found, seeds_of = made
-            alone = kind in ("race", "few") or self._goes_on()
-            if len(found) != len(seeds_of) or len(found) != (1 if alone else self.n_init):
+            starts, seeds = made
+            alone = kind in ("race", "few", "warm")
+            if len(starts) != len(seeds) or len(starts) != (1 if alone else self.n_init):
                 raise ValueError("there are more starts, or fewer")
-            for start, seed in zip(found, seeds_of, strict=True):
+            for start, seed in zip(starts, seeds, strict=True):
                 check_start(problem.bound, start.theta, start.s)
                 np.random.default_rng(seed)
 
-        interrupted = False
         try:
-            starts, seeds = make() if kept is None else kept.starts(make, check)
+            starts, seeds = kept.starts(make, check)
         except StartInterrupted as pressed:
-            starts, seeds, interrupted = [pressed.start], [0], True
-        passes = min(int(self.max_iter), MOST_PASSES)
-        tol = check_real("tol", self.tol, minimum=0.0)
-        multiple = AFTER_SAMPLE if after_sample else MULTIPLE
-        return Fitting(problem, plan, passes, tol, settings.is_default, multiple, interrupted), starts, seeds
+            return Prepared(problem, spec, [pressed.start], [0], is_interrupted=True)
+        return Prepared(problem, spec, starts, seeds)
 
     def _start_settings(self, problem: Problem, read: Read) -> StartSettings:
         """Return what the starts depend on beside the problem."""
@@ -456,35 +422,24 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             kept=read.kept,
         )
 
-    def _best(
-        self,
-        fitting: Fitting,
-        starts: list[Start],
-        seeds: list[int],
-        watcher: Watcher,
-        kept: FitCheckpoint | None = None,
-    ) -> Fit:
+    def _best(self, prepared: Prepared, watcher: Watcher, kept: NoCheckpoint) -> MixtureFit:
         """Return the best fit; a failed fit is ignored unless all fail."""
-        if fitting.interrupted:
-            return Fit(*starts[0][:2], reseeded=starts[0].empty, moves=starts[0].moves, interrupted=True)
+        problem, spec, starts, seeds, is_interrupted = prepared
+        if is_interrupted:
+            return replace(new_fit(starts[0]), interrupted=True)
         # em's last bound is that of the parameters before its last M-step. Another method's is that of this
         # start itself: the first pass would gain nothing, as if it had converged.
         after_em = self._goes_on() and getattr(self, "method_", "em") == "em"
         last = (self.lower_bound_, *self.__dict__.get("_last_steps", (inf, inf))) if after_em else None
         failures: list[ValueError] = []
 
-        def one(number: int, watch: StartWatch) -> Fit:
+        def one(number: int, watch: StartWatch) -> MixtureFit:
+            keeper = kept.of_start(number)
             try:
-                return fitting.fit(
-                    starts[number],
-                    seeds[number],
-                    watch,
-                    last=last,
-                    keeper=None if kept is None else kept.of_start(number),
-                )
+                return fit_from(starts[number], problem, spec, seeds[number], watch, keeper, last)
             except ValueError as error:
                 failures.append(error)
-                return Fit(starts[number].theta, None)
+                return new_fit(starts[number])
 
         fits = watcher.map(one)
         if failures and len(failures) == len(fits):
@@ -493,39 +448,34 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             return fits[-1]  # as in scikit-learn, if there is nothing to compare
         return max(fits, key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
 
-    def _keep(self, fit: Fit, fitting: Fitting, read: Read) -> None:
+    def _keep(self, fit: MixtureFit, prepared: Prepared, read: Read) -> None:
         """Set the attributes and issue the warnings."""
+        problem, spec = prepared.problem, prepared.spec
+        bound = cast(BoundComponents, problem.bound)
+        starts = starts_of(bound)
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
-        self.lower_bound_, self.lower_bounds_ = fit.bound, list(fit.bounds)
-        self.method_, self.history_ = fitting.plan.name, History(fit.moments, fit.moves)
-        self._set_theta(fit.theta, read.X.dtype, fitting.problem.bound.model)
+        self.lower_bound_, self.lower_bounds_ = fit.bound, [-moment.objective for moment in fit.moments]
+        self.method_, self.history_ = spec.name, History(fit.moments, fit.moves)
+        self._set_theta(fit.theta, read.X.dtype, bound.model)
         self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, starts_of(fitting.problem.bound).about, read.total_weight)
-        if fitting.plan.method is None:
-            try:
-                fitting.certify(fit)
-            except KeyboardInterrupt:
-                fit.interrupted = True
+        self._past = Past(fit.s, starts.about, read.total_weight)
+        if spec.method is None:
+            certified(fit, problem, spec)
         self.stationarity_ = fit.stationarity
-        self.log_likelihood_ = float(fitting.problem.bound.penalty(fit.theta) - fit.objective)
-        found = find_spurious(fitting.problem, fit.theta) if self.max_iter > 0 and not fit.interrupted else []
+        self.log_likelihood_ = float(bound.penalty(fit.theta) - fit.objective)
+        found = find_spurious(problem, fit.theta) if self.max_iter > 0 and not fit.interrupted else []
         if found:
             warn(sentence(found, getattr(self, "feature_names_in_", None)), SpuriousComponentWarning)
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
-                f"times in all: {starts_of(fitting.problem.bound).REMEDY} would prevent this.",
+                f"times in all: {starts.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
-        if fit.interrupted:
-            warn(
-                f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then.",
-                InterruptedWarning,
-            )
-        elif not fit.converged and self.max_iter > 0:
-            warn(NOT_CONVERGED, ConvergenceWarning)
+        if fit.interrupted or self.max_iter > 0:
+            self._warn_of_end(fit, NOT_CONVERGED)
 
     def fit_predict(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
@@ -584,7 +534,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         assert isinstance(source, ArraySource)
         if not source.n:  # all weights are zero
             return self
-        model = self._streamed(self._model() if is_first else self._fitted_model(), source)
+        model = (self._model() if is_first else self._fitted_model()).streamed(source)
         online: OnlineMixture | None = self.__dict__.get("_online")
         if online is None:
             self._check_parameters(read.X, xp=np)
@@ -617,38 +567,32 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         method = self.method
         if not isinstance(method, OnlineEM) or "step_size" in method.left_out:
             return None
-        return resolve(method.step_size, n, n)
+        return schedules.resolve(method.step_size, n, n)
 
-    def _fit_first(self, model: Any, source: ArraySource, theta: Theta | None) -> Theta:
+    def _fit_first(self, model: AnyMixtureModel, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ of a fit to the first batch: like ``fit``, without warnings."""
-        parameters = self.get_params(deep=False) | {"warm_start": False, "verbose": 0}
-        if self._own_step(source.n) is not None:  # it is that of the stream
-            parameters["method"] = "auto"
-        return self._quietly(model, source, parameters, None)
+        # A step size is that of the stream.
+        method = self.method if self._own_step(source.n) is None else "auto"
+        return self._quietly(model, source, None, method=method)
 
     def _fit_rows(self, source: ArraySource, theta: Theta | None) -> Theta:
         """Return θ after a few passes of em on a sample: from a new start, or from given parameters."""
-        parameters = self.get_params(deep=False)
-        parameters |= {
-            "method": "em",
-            "max_iter": REFIT_PASSES,
-            "warm_start": theta is not None,
-            "verbose": 0,
-        }
-        if not (isinstance(self.init_params, str) or callable(self.init_params)):
-            parameters["init_params"] = "kmeans"  # a given array is for other rows
-        return self._quietly(self._fitted_model(), source, parameters, theta)
+        is_array = not (isinstance(self.init_params, str) or callable(self.init_params))
+        init = "kmeans" if is_array else self.init_params  # a given array is for other rows
+        settings = {"method": "em", "max_iter": REFIT_PASSES, "init_params": init}
+        return self._quietly(self._fitted_model(), source, theta, **settings)
 
     def _quietly(
-        self, model: Any, source: ArraySource, parameters: dict[str, Any], theta: Theta | None
+        self, model: AnyMixtureModel, source: ArraySource, theta: Theta | None, **settings: Any
     ) -> Theta:
-        made = type(self)(**parameters)
+        """Return θ of a fit with other settings, from a new start, or from given parameters."""
+        made = type(self)(**self.get_params(deep=False) | settings | {"warm_start": theta is not None})
         if hasattr(self, "feature_names_in_"):
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
             made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
-        fitting, starts, seeds = made._prepare(Read(source.y, source.weight, None, source), model=model)
-        fit = made._best(fitting, starts, seeds, Watcher(made, len(starts), source.y))
+        prepared = made._prepare(Read(source.y, source.weight, None, source), NoCheckpoint(), model)
+        fit = made._best(prepared, Watcher(len(prepared.starts)), NoCheckpoint())
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta

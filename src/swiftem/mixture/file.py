@@ -17,6 +17,7 @@ from swiftem.mixture.families import Family
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.online import POWER, OnlineMixture, Past, Reservoir
 from swiftem.mixture.prior import NormalInverseWishart
+from swiftem.mixture.scores import AnyMixtureModel
 
 __all__ = [
     "FITTED",
@@ -150,7 +151,7 @@ def _check_matrices(covariances: Array, factors: Array, eps: float) -> None:
         raise ValueError("precisions_cholesky_ must belong to covariances_")
 
 
-def read_past(content: ModelContent, model: Any, d: int) -> Past | None:
+def read_past(content: ModelContent, model: AnyMixtureModel, d: int) -> Past | None:
     """Return what ``partial_fit`` needs after a fit, if the file has it."""
     if "past_weight" not in content.header:
         return None
@@ -159,13 +160,13 @@ def read_past(content: ModelContent, model: Any, d: int) -> Past | None:
     return Past(s, centre, content.real("past_weight", 1.0 / LARGEST))
 
 
-def _for_rows(content: ModelContent, name: str, model: Any, d: int) -> Any:
+def _for_rows(content: ModelContent, name: str, model: AnyMixtureModel, d: int) -> AnyMixtureModel:
     """Return the model for the rows whose statistics a file has: with missing cells they have more."""
     wide = model.with_holes() if model.missing == "ignore" else model
     return wide if len(content.array(name, (None,))) == wide.size(d) else model
 
 
-def read_online(content: ModelContent, model: Any, d: int) -> OnlineMixture | None:
+def read_online(content: ModelContent, model: AnyMixtureModel, d: int) -> OnlineMixture | None:
     """Return the state of ``partial_fit``, if the file has it."""
     if "online" not in content.header:
         return None

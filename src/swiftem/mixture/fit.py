@@ -1,419 +1,491 @@
-"""Fits of a mixture, from one start each: em in its own loop, other methods by :func:`swiftem.run`."""
+"""Fits of a mixture: passes of em, runs of other methods by :func:`swiftem.run`, and what follows what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf, nan
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from swiftem._run import run_problem
+from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
-from swiftem.core.draws import Seed
-from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem, certify
-from swiftem.core.process import clock
-from swiftem.core.schedules import resolve
-from swiftem.core.types import Array, Theta
-from swiftem.fit.history import Moment
-from swiftem.fit.stopping import MULTIPLE, Leaps, Remaining
+from swiftem.core.types import Array, Theta, Tree
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.fit.stopping import Leaps, Remaining
+from swiftem.fit.validated import rows_of
 from swiftem.fit.watch import NoStart, StartWatch
-from swiftem.methods import Method, Squarem
+from swiftem.methods import Method
+from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.device import em_on_device
-from swiftem.mixture.look import Look, Run
-from swiftem.mixture.plan import Plan, iterations_in
-from swiftem.mixture.rows import rows_of
+from swiftem.mixture.look import Look
+from swiftem.mixture.resolve import MixtureSpec, iterations_in
 from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
-from swiftem.mixture.starts.family_starts import starts_of
-from swiftem.mixture.starts.named_starts import DegenerateComponentWarning, reseed
+from swiftem.mixture.starts.family_starts import DEAD, starts_of
+from swiftem.mixture.starts.named_starts import reseed
 from swiftem.mixture.starts.settings import Start, check_start
 
-__all__ = ["DegenerateComponentWarning", "Fit", "Fitting"]
+if TYPE_CHECKING:
+    from swiftem.mixture.compute.torch_loop import DeviceEM
+
+__all__ = ["MixtureFit", "Prepared", "certified", "fit_from", "new_fit"]
 
 MOST_RESEEDS = 3
 """Maximum number of re-initialisations per component in a fit; then the data do not allow for them."""
 EM_PASSES = 20
 """Passes of em, with larger steps, after a stochastic method has converged. If they do not converge, the
 method continues; after sem, whose noise does not vanish, em does."""
+UNKNOWN = -inf, inf, inf
+"""Bound, gain and rate of em before its first pass."""
+ROUNDING = 1e-9
+"""Rounding error of a number of passes."""
 
 
-@dataclass
-class Fit:
+@dataclass(kw_only=True)
+class MixtureFit(FitState):
     """State of a fit.
 
     Attributes
     ----------
     theta, s
         The parameters and their statistics, as of :class:`swiftem.mixture.starts.settings.Start`.
-    moments : list of Moment
-        History of the fit.
-    bounds : list of float
-        Minus the objective after each pass of em, or each evaluation of another method.
-    passes : float
-        E-step evaluations divided by n.
-    rejected : int
-        Number of steps that would have left the model's domain.
+    rng : Generator
+        Random numbers of re-initialisations.
+    look : Look or None
+        Evaluates the runs of a stochastic method.
+    runs : int
+        Number of these runs; each has its own draws.
     reseeded : int
         Number of re-initialisations of components.
     moves : int
         Number of split-and-merge moves accepted before it.
     last : tuple of float
         Bound, gain and rate of the last pass of em.
-    converged, interrupted : bool
-        How it ended.
     objective, stationarity : float
-        Of all rows at θ, after :meth:`Fitting.certify`.
+        Of all rows at θ, after :func:`certified`.
     """
 
     theta: Theta
     s: Array | None
-    moments: list[Moment] = field(default_factory=list)
-    bounds: list[float] = field(default_factory=list)
-    passes: float = 0.0
-    rejected: int = 0
+    rng: np.random.Generator
+    look: Look | None = None
+    runs: int = 0
     reseeded: int = 0
     moves: int = 0
-    last: tuple[float, float, float] = (-inf, inf, inf)
-    converged: bool = False
-    interrupted: bool = False
+    last: tuple[float, float, float] = UNKNOWN
     objective: float = nan
     stationarity: float = nan
 
     @property
     def bound(self) -> float:
-        """Criterion for the best fit: minus the objective of all rows, for em that before its last M-step."""
-        if np.isfinite(self.objective):
-            return -self.objective
-        return self.bounds[-1] if self.bounds else -inf
+        """Criterion for the best fit: minus the objective of all rows, for em before its last M-step."""
+        return -self.objective if np.isfinite(self.objective) else super().bound
+
+    def kept(self) -> dict[str, Tree]:
+        """Return what checkpoints store."""
+        look = None if self.look is None else self.look.state()
+        return super().kept() | {"rng": self.rng.bit_generator.state, "look": look}
+
+    def restore(self, kept: Mapping[str, Tree]) -> None:
+        """Restore what a checkpoint stored; raise an error if it has another form."""
+        rng, look = self.rng, self.look
+        super().restore(kept)
+        self.rng, self.look = rng, look
+        rng.bit_generator.state = cast(dict[str, Any], kept["rng"])
+        if look is not None:
+            look.restore(cast(tuple[Any, ...], kept["look"]))
 
 
-@dataclass
-class Fitting:
-    """Shared inputs of all fits to the same data.
+class Prepared(NamedTuple):
+    """What the fits of one call share, and their starts.
 
     Attributes
     ----------
     problem : Problem
         Model and data, and the memory budget.
-    plan : Plan
-        The method.
-    max_passes, tol : int and float
-        When to stop: the passes, and the gain of em per pass
-        (see :class:`swiftem.fit.stopping.Remaining`).
-    looks_ahead : bool
-        Whether em makes further passes to find out if it has converged: not from a given or named start,
-        whose trajectory is scikit-learn's.
-    multiple : float
-        Maximum remaining gain of a converged fit, in units of ``tol``.
-    interrupted : bool
+    spec : MixtureSpec
+        What each fit does.
+    starts, seeds : list
+        The start of each fit, and the seed of its random numbers.
+    is_interrupted : bool
         Whether Ctrl-C ended it before the first pass.
     """
 
     problem: Problem
-    plan: Plan
-    max_passes: int
-    tol: float
-    looks_ahead: bool
-    multiple: float = MULTIPLE
-    interrupted: bool = False
-
-    def fit(
-        self,
-        start: Start,
-        seed: int,
-        watch: StartWatch,
-        *,
-        last: tuple[float, float, float] | None = None,
-        keeper: NoStart | None = None,
-    ) -> Fit:
-        """Return the fit from a start.
-
-        ``last`` is the end of an earlier fit by em that it continues: bound, gain and rate. ``keeper`` has
-        its checkpoints.
-        """
-        with keeper or NoStart() as kept:
-            fit = Fit(start.theta, start.s, reseeded=start.empty, moves=start.moves)
-            one = _OneFit(self, fit, seed, watch, kept)
-            if one.resume():
-                return one.fit
-            try:
-                if self.plan.method is None:
-                    one.batch_em(last or (-inf, inf, inf))
-                else:
-                    is_poor = last is None and not start.raced
-                    one.stochastic(self.plan.method, self.plan.start if is_poor else None)
-                    self.certify(one.fit)
-            except KeyboardInterrupt:
-                one.fit.interrupted = True
-            else:
-                one.keep_end()
-        return one.fit
-
-    def certify(self, fit: Fit) -> None:
-        """Compute the objective of all rows and the stationarity, by one more pass."""
-        if self.max_passes > 0 and fit.s is not None and not fit.interrupted:
-            fit.objective, fit.stationarity = certify(self.problem, fit.s, fit.theta)
+    spec: MixtureSpec
+    starts: list[Start]
+    seeds: list[int]
+    is_interrupted: bool = False
 
 
-class _OneFit:
-    """A fit from one start, in one thread."""
+@dataclass
+class MixtureStep:
+    """What steps of a fit share.
 
-    def __init__(self, shared: Fitting, fit: Fit, seed: int, watch: StartWatch, keeper: NoStart) -> None:
-        self.problem, self._bound = shared.problem, cast(BoundComponents, shared.problem.bound)
-        self._shared, self._source, self.watch, self._keeper = shared, shared.problem.source, watch, keeper
-        self._rng, self._seed = np.random.default_rng(seed), seed
-        self._began = clock()
-        self._runs = 0
-        self._run_now: Run | None = None
-        self._kept_run: Run | None = None
-        self._kept_look: tuple[Any, ...] | None = None
-        self._remaining: Remaining | None = None
-        scheme = shared.plan.acceleration
-        self._steps = None if scheme is None else Leaps(scheme)
-        self.fit = fit
+    Attributes
+    ----------
+    fit : MixtureFit
+        The fit.
+    problem : Problem
+        Model and data.
+    spec : MixtureSpec
+        What the fit does.
+    """
 
-    def resume(self) -> bool:
-        """Restore the saved state of the fit, if there is one; return whether it had ended."""
-        kept = self._keeper.load()
-        if kept is None:
-            return False
-        with self._keeper.reading():
-            self.fit = Fit(**kept["fit"])
-            check_start(self._bound, self.fit.theta, self.fit.s)
-            self._began = clock() - kept["seconds"]
-            self._runs = kept["runs"]
-            if kept["remaining"] is not None:
-                self._remaining = self._new_remaining(*kept["remaining"])
-            if self._steps is not None:
-                self._steps.restore(kept["steps"], self._bound.size)
-            self._kept_run, self._kept_look = kept["run"], kept["look"]
-            self._rng.bit_generator.state = kept["rng"]
-            return bool(kept["is_over"])
+    fit: MixtureFit
+    problem: Problem
+    spec: MixtureSpec
 
-    def _place(self, look: Look | None = None, *, is_over: bool = False) -> dict[str, Any]:
-        """Return the state of the fit."""
-        remaining = self._remaining
-        return {
-            "fit": {part.name: getattr(self.fit, part.name) for part in fields(Fit)},
-            "is_over": is_over,
-            "seconds": clock() - self._began,
-            "runs": self._runs,
-            "remaining": None if remaining is None else remaining.state,
-            "steps": None if self._steps is None else self._steps.state,
-            "run": self._run_now,
-            "look": None if look is None else look.state(),
-            "rng": self._rng.bit_generator.state,
-        }
+    def __post_init__(self) -> None:
+        self._bound, self._rows = cast(BoundComponents, self.problem.bound), rows_of(self.problem.source)
 
-    def _new_remaining(self, *last: float) -> Remaining:
-        return Remaining(self._shared.tol, rows_of(self._source), *last, multiple=self._shared.multiple)
+    def _check(self) -> None:
+        """Raise ValueError or TypeError if a checkpoint has parameters of another model."""
+        check_start(self._bound, self.fit.theta, self.fit.s)
 
-    def keep_end(self) -> None:
-        """Save the end of the fit."""
-        if not self.fit.interrupted:
-            self._keeper.save(lambda: self._place(is_over=True), is_end=True)
 
-    def batch_em(self, last: tuple[float, float, float]) -> None:
-        """Batch EM, from the saved state, or from the end of an earlier fit."""
-        if self._remaining is None:
-            self._remaining = self._new_remaining(*last)
-        passes = self._shared.max_passes - round(self.fit.passes)
-        # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
-        is_plain = self._steps is None and not self.watch.wants_theta and type(self._keeper) is NoStart
-        there = self.problem.compute.em() if is_plain and passes > 0 else None
-        if there is None:
-            self.em(passes, self._remaining, keeps=True, steps=self._steps)
+@dataclass
+class Em(MixtureStep):
+    """Passes of em; the objective of a moment is that before the M-step, as scikit-learn counts.
+
+    Attributes
+    ----------
+    acceleration : Acceleration or None
+        Makes larger steps; the objective is then that of the last accepted point.
+    last : tuple of float
+        Bound, gain and rate of an earlier fit that it continues.
+    """
+
+    acceleration: Acceleration | None = None
+    last: tuple[float, float, float] = UNKNOWN
+
+    def begin(self, drive: Drive) -> None:
+        """Begin where the fit is."""
+        self._begin(int(drive.left + ROUNDING), self.last)
+
+    def _begin(self, left: int, last: tuple[float, float, float]) -> None:
+        self._left, spec = left, self.spec
+        self._remaining = Remaining(spec.tol, self._rows, *last, multiple=spec.multiple)
+        self._leaps = None if self.acceleration is None else Leaps(self.acceleration)
+
+    def advance(self, drive: Drive) -> Outcome | None:
+        """Make a pass, and find out whether em has converged."""
+        if self._left < 1:
+            return Outcome.OUT_OF_PASSES
+        self._left -= 1
+        fit, leaps, remaining = self.fit, self._leaps, self._remaining
+        drive.check()
+        objective, value, theta = self._pass(drive)
+        drive.note(objective, 1.0, "em", theta)
+        is_small = remaining.is_small(value, None if leaps is None else leaps.rate)
+        fit.last = remaining.state if leaps is None else (remaining.last_bound, inf, inf)
+        if is_small and (drive.is_stopped or not self._leaves_plateau(drive)):
+            return Outcome.CONVERGED
+        return None if self._left else Outcome.OUT_OF_PASSES
+
+    def _pass(self, drive: Drive) -> tuple[float, float, Theta]:
+        """Make a pass and the M-step; return the objective, the bound for the stopping rule, and θ."""
+        fit, bound, leaps, before = self.fit, self._bound, self._leaps, self.fit.theta
+        at = before if leaps is None or leaps.point is None else bound.m_step(leaps.point)
+        with self.problem.compute.checked_by(drive.check) as e_step:
+            s = taken = e_step.full(at)
+            objective = e_step.objective(at)
+        fit.passes += 1.0
+        if leaps is not None:
+            is_calm = abs(objective + self._remaining.last_bound) < self.spec.tol
+            taken, objective = leaps.take(s, objective, e_step, is_calm), leaps.objective
+        value = -objective
+        if taken is s and self._reseeds(s):
+            value = -inf
+            if leaps is not None:
+                leaps.restart()
         else:
-            em_on_device(self, there, passes, self._remaining)
+            fit.s, fit.theta = taken, bound.m_step(taken)
+        return objective, value, before if fit.s is None else fit.theta
 
-    def em(
-        self,
-        passes: int,
-        remaining: Remaining | None = None,
-        *,
-        is_last: bool = True,
-        keeps: bool = False,
-        steps: Leaps | None = None,
-    ) -> bool:
-        """Batch EM: E-step, M-step, and the bound of the θ before it, as scikit-learn counts.
-
-        With ``steps`` there are leaps: the bound is then that of the last accepted point. Returns whether a
-        callback stopped it.
-        """
-        fit, stop, bound = self.fit, False, self._bound
-        remaining = remaining or self._new_remaining()
-        with DeferredInterrupt() as interrupt:
-
-            def check() -> None:
-                interrupt.check()
-                self.watch.check()
-
-            while passes > 0:
-                passes -= 1
-                check()
-                before = fit.theta
-                at = before if steps is None or steps.point is None else bound.m_step(steps.point)
-                with self.problem.compute.checked_by(check) as e_step:
-                    s = taken = e_step.full(at)
-                    objective = e_step.objective(at)
-                fit.passes += 1.0
-                if steps is not None:
-                    is_calm = abs(objective + remaining.last_bound) < self._shared.tol
-                    taken, objective = steps.take(s, objective, e_step, is_calm), steps.objective
-                if taken is s and self._mend(s, is_last=is_last and not passes):
-                    value = -inf
-                    if steps is not None:
-                        steps.restart()
-                else:
-                    fit.s, fit.theta, value = taken, bound.m_step(taken), -objective
-                stop = self._note(fit.passes, objective, 1.0, "em", before if fit.s is None else fit.theta)
-                fit.converged = remaining.is_small(value, None if steps is None else steps.rate)
-                fit.last = remaining.state if steps is None else (remaining.last_bound, inf, inf)
-                if fit.converged and not stop and self._is_plateau(remaining, check):
-                    fit.converged = False
-                    passes = min(passes, int(self._shared.max_passes - fit.passes))
-                    if steps is not None:
-                        steps.restart()
-                elif fit.converged or stop:
-                    break
-                if keeps:
-                    self._keeper.save(self._place)
-            interrupt.check()
-        return stop
-
-    def _is_plateau(self, remaining: Remaining, check: Callable[[], None]) -> bool:
-        """Go beyond the plateau on which em seems to have converged; return whether it is one."""
-        fit, shared, beyond = self.fit, self._shared, None
-        if shared.looks_ahead:
-            beyond = beyond_plateau(self.problem, fit.theta, shared.tol, remaining.small, check)
-        if beyond is None:
-            return False
-        left = int(shared.max_passes - fit.passes) - 1
-        if left > 0:
-            theta, done = (
-                beyond
-                if beyond[1] <= left
-                else em_of_candidates(self.problem, [fit.theta], left, 0.0, check)[0]
-            )
-            fit.theta, fit.s, fit.passes = theta, None, fit.passes + done
-            remaining.restart()
-        return True
-
-    def _mend(self, s: Array, *, is_last: bool) -> bool:
+    def _reseeds(self, s: Array) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        gone = starts_of(self._bound).dead(s, rows_of(self._source))
+        fit, starts = self.fit, starts_of(self._bound)
+        is_last = not self._left and self._passes_left < 1
+        gone = starts.dead(s, self._rows)
         exists = self._bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
-        fit = self.fit
-        gone = gone if exists else np.union1d(gone, starts_of(self._bound).collapsed(s))
+        gone = gone if exists else np.union1d(gone, starts.collapsed(s))
         if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
             if not exists:
-                raise ValueError(starts_of(self._bound).ILL_DEFINED)
+                raise ValueError(starts.ILL_DEFINED)
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
-            fit.theta, fit.s = reseed(self._bound, self._source, fit.theta, s, gone, self._rng), None
+            fit.theta = reseed(self._bound, self.problem.source, fit.theta, s, gone, fit.rng)
+            fit.s = None
         return True
 
-    def stochastic(self, method: Method, start: Method | None) -> None:
-        """Another method, evaluated once per epoch; before it ``start`` for a pass, if it is given."""
-        fit, shared = self.fit, self._shared
-        look = Look(self.problem, shared.tol, 2 if shared.plan.name == "sem" else 1)
-        if self._kept_look is None:
-            look.at(fit.theta, 0.0)
+    @property
+    def _passes_left(self) -> int:
+        """Whole passes left of the fit, not only of the phase."""
+        return int(self.spec.max_passes - self.fit.passes + ROUNDING)
+
+    def _leaves_plateau(self, drive: Drive) -> bool:
+        """Go beyond the plateau on which em seems to have converged; return whether it is one."""
+        fit, spec, remaining, beyond = self.fit, self.spec, self._remaining, None
+        if spec.looks_ahead:
+            beyond = beyond_plateau(self.problem, fit.theta, spec.tol, remaining.small, drive.check)
+        if beyond is None:
+            return False
+        left = self._passes_left - 1
+        if left > 0:
+            if beyond[1] > left:
+                beyond = em_of_candidates(self.problem, [fit.theta], left, 0.0, drive.check)[0]
+            fit.theta, fit.s, fit.passes = beyond[0], None, fit.passes + beyond[1]
+            remaining.restart()
+        self._left = min(self._left, self._passes_left)
+        if self._leaps is not None:
+            self._leaps.restart()
+        return True
+
+    def kept(self) -> Tree:
+        """Return the passes left, and the state of the stopping rule and of the larger steps."""
+        return self._left, self._remaining.state, None if self._leaps is None else self._leaps.state
+
+    def restore(self, kept: Any) -> None:
+        """Restore what :meth:`kept` returned."""
+        left, last, leaps = kept
+        self._check()
+        self._begin(left, last)
+        if self._leaps is not None:
+            self._leaps.restore(leaps, self._bound.size)
+
+
+@dataclass
+class EmOnDevice(Em):
+    """Passes of em whose statistics and θ stay on a device: only the stopping rule is here.
+
+    Attributes
+    ----------
+    device : DeviceEM
+        The passes on the device.
+    """
+
+    device: DeviceEM = field(kw_only=True)
+    _is_ahead = False
+
+    def _begin(self, left: int, last: tuple[float, float, float]) -> None:
+        super()._begin(left, last)
+        self.device.load(self.fit.theta)
+
+    def _pass(self, drive: Drive) -> tuple[float, float, Theta]:
+        """Make a pass; M-steps are the CPU's only if the device has none."""
+        fit, device = self.fit, self.device
+        with self.problem.compute.checked_by(drive.check):
+            objective, is_in, least = device.advance()
+        fit.passes += 1.0
+        value = -objective
+        if is_in and (starts_of(self._bound).is_held or least * self._rows >= DEAD):
+            self._is_ahead = True
+            return objective, value, fit.theta
+        if self._is_ahead:
+            fit.theta, self._is_ahead = self._bound.m_step(device.before), False
+        s = device.s
+        if self._reseeds(s):
+            value = -inf
         else:
-            with self._keeper.reading():
-                look.restore(self._kept_look)
-        status = "at the end"
-        if start is not None and (self._kept_run is None or self._kept_run.is_start):
-            status = self._run(start, look, most=start.epoch(self._source.n))
-        # A resumed run must end properly, even if it had converged.
-        while self._kept_run or not (fit.interrupted or fit.converged or status == "stopped"):
-            if status == "at the end":
-                status = self._run(method, look)
-            left = int(shared.max_passes - fit.passes)
-            if status == "all rejected" or (status == "no pass left" and not fit.moments):
-                self.em(left)  # too few passes for one iteration of the method, or no step is accepted
-                break
-            at_rest, fit.converged = fit.converged and status == "at the end", False
-            if not (at_rest or status == "in trouble") or left < 1:
-                break
-            passes, steps = 1, None
-            if at_rest:
-                is_noisy = shared.plan.name == "sem"
-                passes, steps = left if is_noisy else min(left, EM_PASSES), Leaps(Squarem())
-            status = "stopped" if self.em(passes, is_last=left <= passes, steps=steps) else "at the end"
-            fit.converged &= at_rest
-            if at_rest and is_noisy:
-                break
+            fit.s, fit.theta = s, self._bound.m_step(s)
+        device.load(fit.theta)
+        return objective, value, fit.theta
 
-    def _run(self, method: Method, look: Look, most: int | None = None) -> str:
-        """Run a method for the remaining passes, or ``most`` iterations; return how it ended.
+    def _leaves_plateau(self, drive: Drive) -> bool:
+        """Return False: there are too many rows."""
+        return False
 
-        "in trouble": a component lost its rows, which em must repair before the method continues. "all
-        rejected": every step of an epoch left the domain, so that further steps would, too. An interrupted
-        run is resumed.
-        """
-        fit, n = self.fit, self._source.n
-        now, self._kept_run = self._kept_run, None
-        if now is None:
-            count = iterations_in(method, n, self._shared.max_passes - fit.passes, fit.s is not None)
-            count = count if most is None else min(count, most)
-            if count < 1:
-                return "no pass left"
-            now = Run(most is not None, count, fit.passes, fit.rejected)
-            self._runs += 1
-        self._run_now, spent, rejected = now, now.spent, now.rejected
-        epoch, gamma = method.epoch(n), resolve(method.step_size, n, method.batch_size)
+    def fetch(self) -> None:
+        """Copy θ and its statistics from the device."""
+        if self._is_ahead:
+            self.fit.s, self._is_ahead = self.device.s, False
+            self.fit.theta = self._bound.m_step(self.fit.s)
 
-        def look_at(iterate: Iterate) -> bool:
-            assert self._run_now is not None
-            ended, last = self._run_now.ended, self._run_now.last
-            if iterate.k == last[0]:
+
+@dataclass
+class Run(MixtureStep):
+    """A run of a stochastic method, evaluated once per epoch.
+
+    Attributes
+    ----------
+    method : Method
+        The method.
+    seed : int
+        Seed of the draws.
+    is_first : bool
+        Whether it is one epoch before the method; otherwise it ends when it has converged.
+    """
+
+    method: Method
+    seed: int
+    is_first: bool = False
+
+    def begin(self, drive: Drive) -> None:
+        """Begin where the fit is."""
+        fit, method, n = self.fit, self.method, self.problem.source.n
+        assert fit.look is not None
+        if fit.look.objective == inf:
+            fit.look.at(fit.theta, 0.0)
+        self._n_iter = iterations_in(method, n, drive.left, fit.s is not None)
+        if self.is_first:
+            self._n_iter = min(self._n_iter, method.epoch(n))
+        fit.runs += self._n_iter >= 1
+        self._before, self._last, self._ended = (fit.passes, fit.rejected), (0, 0), ""
+
+    def advance(self, drive: Drive) -> Outcome:
+        """Make the run."""
+        if self._n_iter < 1:
+            return Outcome.OUT_OF_PASSES if self.fit.moments else Outcome.TOO_FEW_PASSES
+        fit, method, n = self.fit, self.method, self.problem.source.n
+        gamma = schedules.resolve(method.step_size, n, method.batch_size)
+
+        def at_epoch(iterate: Iterate) -> bool:
+            if iterate.k == self._last[0]:
                 return False
-            self.watch.check()
-            at_rest = look.at(iterate.theta, spent + iterate.passes)
-            fit.rejected = rejected + iterate.rejected
-            step = float(gamma(iterate.k))
-            stop = self._note(spent + iterate.passes, look.objective, step, method.name, iterate.theta)
-            if len(starts_of(self._bound).dead(iterate.s, rows_of(self._source))):
-                ended = "in trouble"
-            elif iterate.rejected - last[1] == iterate.k - last[0]:
-                ended = "all rejected"
-            fit.converged = at_rest and most is None and ended == "at the end"
-            if stop:
-                ended = "stopped"
-            self._run_now = self._run_now._replace(last=(iterate.k, iterate.rejected), ended=ended)
-            return ended != "at the end" or fit.converged
+            drive.check()
+            assert fit.look is not None
+            fit.passes, fit.rejected = self._before[0] + iterate.passes, self._before[1] + iterate.rejected
+            rests = fit.look.at(iterate.theta, fit.passes)
+            drive.note(fit.look.objective, float(gamma(iterate.k)), method.name, iterate.theta)
+            self._ended = self._end_at(iterate, rests)
+            self._last = iterate.k, iterate.rejected
+            return drive.is_stopped or bool(self._ended)
 
-        seed: Seed = np.random.SeedSequence(self._seed, spawn_key=(self._runs,))
         result = run_problem(
             self.problem,
             method,
             theta0=fit.theta,
             s0=fit.s,
-            seed=seed,
-            n_iter=now.n_iter,
-            record_every=epoch,
+            seed=np.random.SeedSequence(self.seed, spawn_key=(fit.runs,)),
+            n_iter=self._n_iter,
+            record_every=method.epoch(n),
             record=lambda iterate: None,
-            callback=look_at,
-            checkpoint=self._keeper.of_run(method, n, lambda: self._place(look)),
+            callback=at_epoch,
+            checkpoint=drive.of_run(method, n),
         )
-        fit.theta, fit.passes = result.theta, spent + result.passes
-        fit.interrupted = result.status == "interrupted"
-        if result.s is not None:
-            fit.s = result.s
-        if not fit.interrupted:
-            look_at(Iterate(result.n_iter, result.passes, result.theta, result.s, result.rejected))
-        return self._run_now.ended
+        fit.theta, fit.passes = result.theta, self._before[0] + result.passes
+        fit.s = fit.s if result.s is None else result.s
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        at_epoch(Iterate(result.n_iter, result.passes, result.theta, result.s, result.rejected))
+        return Outcome[self._ended] if self._ended and not drive.is_stopped else Outcome.OUT_OF_PASSES
 
-    def _note(self, passes: float, objective: float, step: float, method: str, theta: Theta) -> bool:
-        fit = self.fit
-        moment = Moment(passes, clock() - self._began, objective, step, fit.rejected, method)
-        fit.moments.append(moment)
-        fit.bounds.append(-objective)
-        return self.watch(moment, theta)
+    def _end_at(self, iterate: Iterate, rests: bool) -> str:
+        """Return the name of the outcome if the run has ended."""
+        (k, rejected), starts = self._last, starts_of(self._bound)
+        if len(starts.dead(iterate.s, self._rows)):
+            return Outcome.DEAD_COMPONENT.name
+        if iterate.rejected - rejected == iterate.k - k:  # further steps would be, too
+            return Outcome.ALL_REJECTED.name
+        return Outcome.CONVERGED.name if rests and not self.is_first else ""
+
+    def kept(self) -> Tree:
+        """Return the state of the run beside that of the method."""
+        return self._n_iter, self._before, self._last, self._ended
+
+    def restore(self, kept: Any) -> None:
+        """Restore what :meth:`kept` returned."""
+        self._check()
+        self._n_iter, self._before, self._last, self._ended = kept
+
+
+def fit_from(
+    start: Start,
+    problem: Problem,
+    spec: MixtureSpec,
+    seed: int,
+    watch: StartWatch,
+    keeper: NoStart,
+    last: tuple[float, float, float] | None = None,
+) -> MixtureFit:
+    """Return the fit from a start.
+
+    Parameters
+    ----------
+    start : Start
+        The start.
+    problem : Problem
+        Model and data, and the memory budget.
+    spec : MixtureSpec
+        What the fit does.
+    seed : int
+        Seed of stochastic methods and re-initialisations.
+    watch, keeper
+        The observer and the checkpoints.
+    last : tuple of float, optional
+        The end of an earlier fit by em that it continues: bound, gain and rate.
+    """
+    fit = new_fit(start, seed)
+    if spec.method is not None:
+        fit.look = Look(problem, spec.tol, 2 if spec.name == "sem" else 1)
+        is_poor = last is None and not start.raced
+        phases = stochastic_phases(fit, problem, spec, seed, spec.first if is_poor else None)
+        drive(fit, phases, max_passes=spec.max_passes, watch=watch, keeper=keeper)
+        return certified(fit, problem, spec)
+    # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
+    is_plain = spec.acceleration is None and not (watch.wants_theta or keeper.saves)
+    device: DeviceEM | None = problem.compute.em() if is_plain and spec.max_passes > 0 else None
+    if device is None:
+        em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
+        drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+    else:
+        em_there = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
+        drive(fit, [Phase(em_there)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+        em_there.fetch()
+    return fit
+
+
+def new_fit(start: Start, seed: int = 0) -> MixtureFit:
+    """Return the state of a fit at its start."""
+    rng = np.random.default_rng(seed)
+    return MixtureFit(theta=start.theta, s=start.s, rng=rng, reseeded=start.empty, moves=start.moves)
+
+
+def stochastic_phases(
+    fit: MixtureFit, problem: Problem, spec: MixtureSpec, seed: int, first: Method | None
+) -> list[Phase]:
+    """Return the phases of a fit by a stochastic method: runs of it, and what em does between them.
+
+    em repairs a dead component in one pass, and settles what has converged. It makes all passes that are
+    left if they are too few for the method, or if the method's steps are all rejected.
+    """
+    assert spec.method is not None
+    begin: list[Step] = []
+    if first is not None:
+        begin.append(Run(fit, problem, spec, first, seed, is_first=True))
+    run = len(begin)
+    repair, settle, alone = run + 1, run + 2, run + 3
+    after = {
+        Outcome.DEAD_COMPONENT: repair,
+        Outcome.ALL_REJECTED: alone,
+        Outcome.TOO_FEW_PASSES: alone,
+    }
+    is_noisy = spec.name == "sem"
+    return [
+        *(Phase(step, {**after, Outcome.OUT_OF_PASSES: run}) for step in begin),
+        Phase(Run(fit, problem, spec, spec.method, seed), {**after, Outcome.CONVERGED: settle}),
+        Phase(Em(fit, problem, spec), {Outcome.CONVERGED: run, Outcome.OUT_OF_PASSES: run}, most_passes=1),
+        Phase(
+            Em(fit, problem, spec, Squarem()),
+            {} if is_noisy else {Outcome.OUT_OF_PASSES: run},
+            most_passes=inf if is_noisy else EM_PASSES,
+        ),
+        Phase(Em(fit, problem, spec)),
+    ]
+
+
+def certified(fit: MixtureFit, problem: Problem, spec: MixtureSpec) -> MixtureFit:
+    """Return the fit with the objective of all rows and the stationarity, by one more pass."""
+    if spec.max_passes > 0 and fit.s is not None and not fit.interrupted:
+        try:
+            fit.objective, fit.stationarity = certify(problem, fit.s, fit.theta)
+        except KeyboardInterrupt:
+            fit.interrupted = True
+    return fit

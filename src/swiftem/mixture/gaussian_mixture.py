@@ -100,7 +100,7 @@ class GaussianMixture(MixtureEstimator, mixture.GaussianMixture):  # type: ignor
     method : str or Method
         How to fit: a name in ``swiftem.methods.METHODS``, "em" or "fiem" for example. "auto" is
         em for small n, or after a race of starts, and sem-vr otherwise; see
-        :mod:`swiftem.mixture.plan` for the rule. Or a method object: fields of it that are left out are
+        :mod:`swiftem.mixture.resolve` for the rule. Or a method object: fields of it that are left out are
         chosen for the data, as for its name. ``methods.FastIncrementalEM(batch_size=256)`` is fiem with
         batches of 256 rows, ``methods.Accelerated(methods.EM(), "squarem")`` em with fewer passes.
     missing : {"error", "ignore"}

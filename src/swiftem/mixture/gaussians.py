@@ -178,6 +178,12 @@ class GaussianMixtureModel(Model):
         """Return q, the length of the statistics for rows of d columns."""
         return self.kind.size(self.n_components, d)
 
+    def learnt(self, source: Source) -> GaussianMixtureModel:
+        """Return the model itself: its statistics have a size without the data."""
+        return self
+
+    streamed = learnt
+
     def with_holes(self) -> GaussianMixtureModel:
         """Return the model for rows with missing cells."""
         return replace(self, has_holes=True)

@@ -1,9 +1,9 @@
-"""Runs of stochastic methods within a fit, and their convergence."""
+"""Convergence of a stochastic method within a fit."""
 
 from __future__ import annotations
 
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,9 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.validated import in_memory
-from swiftem.mixture.rows import rows_of
+from swiftem.fit.validated import in_memory, rows_of
 
-__all__ = ["Look", "Run"]
+__all__ = ["Look"]
 
 LOOKED_AT = 20_000
 """Rows on which the objective is evaluated: always the same, so that changes are exact for them."""
@@ -26,31 +25,6 @@ ALLOWED = 2.0
 """Noise up to this multiple of ``tol`` is accepted without an evaluation on all rows."""
 APART = 1.25
 """Evaluations on all rows are rarer by this factor: each costs a pass."""
-
-
-class Run(NamedTuple):
-    """State of a run of a method within a fit.
-
-    Attributes
-    ----------
-    is_start : bool
-        Whether it is the pass before the method.
-    n_iter : int
-        Maximum number of iterations.
-    spent, rejected : float and int
-        Passes and rejected steps before it.
-    last : tuple of int
-        k and rejected steps at the last evaluation.
-    ended : str
-        How it ended, if it did.
-    """
-
-    is_start: bool
-    n_iter: int
-    spent: float
-    rejected: int
-    last: tuple[int, int] = (0, 0)
-    ended: str = "at the end"
 
 
 class Look:

@@ -13,14 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checks import as_floats, check_int, check_simplex, in_numpy, shown, unmasked
-from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import kernels_of
 from swiftem.fit.model_file import PLAIN, ModelContent, to_header
 from swiftem.fit.parameters import NONE, NOT_NEGATIVE, Allowed, instance_of, number
 from swiftem.fit.validated import refuse_table
-from swiftem.fit.watch import VerboseLines
 from swiftem.methods import Method
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, read_family
@@ -56,7 +54,7 @@ log = logging.getLogger("swiftem")
 
 
 @dataclass(eq=False, repr=False)
-class Mixture(VerboseLines, MixtureEstimator):
+class Mixture(MixtureEstimator):
     """Mixture of any family of components, with the interface of :class:`swiftem.GaussianMixture`.
 
     Parameters
@@ -93,7 +91,8 @@ class Mixture(VerboseLines, MixtureEstimator):
     warm_start : bool
         Whether ``fit`` starts from the last result; ``partial_fit`` always does.
     verbose : int
-        Whether to show progress: a bar in a terminal, otherwise a line every ten passes.
+        Whether to show progress: a bar in a terminal, otherwise a line every ten passes; 2 adds times and
+        gains.
     method : str or Method
         How to fit, as in :class:`swiftem.GaussianMixture`.
     concentration : float, optional
@@ -217,12 +216,6 @@ n_features_in_, feature_names_in_
             concentration=self.concentration,
             missing=self.missing,
         )
-
-    def _learnt(self, model: MixtureModel, source: Source) -> MixtureModel:
-        return model.learnt(source)
-
-    def _streamed(self, model: MixtureModel, source: Source) -> MixtureModel:
-        return model.streamed(source)
 
     def _fitted_model(self) -> MixtureModel:
         if isinstance(self.family, str) and self.family == AUTO:

@@ -16,7 +16,8 @@ from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.plan import kernels_for
+from swiftem.mixture.resolve import kernels_for
+from swiftem.mixture.scores import AnyMixtureModel
 from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["OnlineMixture", "Past", "Reservoir"]
@@ -151,7 +152,7 @@ class OnlineMixture:
         p.
     """
 
-    model: Any
+    model: AnyMixtureModel
     centre: Array
     s: Array
     seen: float
@@ -164,11 +165,11 @@ class OnlineMixture:
 
     @classmethod
     def begin(
-        cls, model: Any, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
+        cls, model: AnyMixtureModel, source: ArraySource, fit_rows: FitRows, rng: np.random.Generator
     ) -> tuple[OnlineMixture, Theta]:
         """Return the state after a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
-        bound: Any = model.bind(source)
+        bound = model.bind(source)
         e_step = _problem(bound.model, source, bound).compute
         s = e_step.full(theta)
         online = cls(
@@ -187,7 +188,7 @@ class OnlineMixture:
     @classmethod
     def go_on(
         cls,
-        model: Any,
+        model: AnyMixtureModel,
         theta: Theta,
         d: int,
         centre: Array,
@@ -282,7 +283,7 @@ class OnlineMixture:
         return starts_of(bound).with_share(source.total_weight / seen)
 
 
-def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem:
+def _problem(model: AnyMixtureModel, source: ArraySource, bound: BoundComponents) -> Problem:
     """Return the problem of a batch, with the kernels for its size."""
     d = source.y.reshape(source.n, -1).shape[1]
     return Problem(
@@ -290,7 +291,7 @@ def _problem(model: Any, source: ArraySource, bound: BoundComponents) -> Problem
     )
 
 
-def _kept(model: Any, d: int) -> int:
+def _kept(model: AnyMixtureModel, d: int) -> int:
     """Return the size of the sample: enough rows to estimate the parameters, if memory allows it."""
     rows = max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
     return min(rows, max(MOST_NUMBERS // d, int(model.n_components)))

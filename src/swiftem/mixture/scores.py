@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,16 @@ from swiftem.data.array import ArraySource
 from swiftem.data.as_source import kernels_of
 from swiftem.data.tensor import TensorSource
 from swiftem.fit.config import device_memory_limit
+from swiftem.fit.validated import RowSource, rows_of
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.model import MixtureModel
-from swiftem.mixture.plan import kernels_for
-from swiftem.mixture.rows import RowSource, rows_of
+from swiftem.mixture.resolve import kernels_for
 from swiftem.mixture.starts.family_starts import starts_of
 
-__all__ = ["NUMBERS", "FittedMixture", "Totals", "criteria"]
+__all__ = ["NUMBERS", "AnyMixtureModel", "FittedMixture", "Totals", "criteria"]
 
+AnyMixtureModel: TypeAlias = GaussianMixtureModel | MixtureModel
 NUMBERS = 1 << 22
 """Responsibilities computed at a time if they are not the result."""
 
@@ -63,7 +64,7 @@ class FittedMixture(NamedTuple):
         Where passes are computed, as in :func:`swiftem.data.as_source.kernels_of`.
     """
 
-    model: GaussianMixtureModel | MixtureModel
+    model: AnyMixtureModel
     theta: Theta
     centre: Array
     device: str

@@ -12,10 +12,9 @@ from swiftem.core.problem import Problem
 from swiftem.core.source import Source
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
-from swiftem.fit.validated import some_rows
+from swiftem.fit.validated import Read, some_rows
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.model import MixtureTheta
-from swiftem.mixture.rows import Read
 from swiftem.mixture.starts.settings import StartSettings
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.newton_em import Units, best_start

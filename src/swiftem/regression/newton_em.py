@@ -10,23 +10,18 @@ so that log-likelihoods are finite, concave in β, and still tell components apa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.messages import warn
 from swiftem.core.types import Array, Tree
-from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.driver import Drive, FitState, Outcome, Phase, drive
 from swiftem.fit.history import History
-from swiftem.fit.interrupted import InterruptedWarning
-from swiftem.fit.watch import StartWatch, Watcher
+from swiftem.fit.watch import StartWatch
 from swiftem.regression.responses import Observed
 
 NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
@@ -316,22 +311,17 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
         for start in made:
             check_form("start", start, Regressions(one, np.empty((n_components, design.shape[1])), one))
 
-    kept = None
-    place = place_of(estimator)
-    if place is not None:
-        warm, name = estimator._now() if goes_on else None, type(estimator).__name__
-        kept = FitCheckpoint(place, name, estimator.get_params(deep=False), read.source, warm)
-    with kept or nullcontext():
-        starts = make() if kept is None else kept.starts(make, check)
+    with estimator._checkpoint_of(read.source, estimator._now() if goes_on else None) as kept:
+        starts = kept.starts(make, check)
 
         def one(number: int, watch: StartWatch) -> NewtonFit:
             fit = NewtonFit(now=starts[number])
             newton = NewtonPass(fit, design, values, weight, float(estimator.smoothing), float(estimator.tol))
-            keeper = None if kept is None else kept.of_start(number)
+            keeper = kept.of_start(number)
             drive(fit, [Phase(newton)], max_passes=int(estimator.max_iter), watch=watch, keeper=keeper)
             return fit
 
-        with Watcher(estimator._new_joint(), len(starts), rows, most_looks=estimator.max_iter) as watcher:
+        with estimator._watcher(len(starts)) as watcher:
             fit = max(watcher.map(one), key=lambda found: found.bound)
     found = units.outside(fit.now)
     estimator._set(found._replace(variances=np.full(n_components, np.nan)))
@@ -339,8 +329,4 @@ def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
     estimator.history_, estimator.lower_bound_ = History(fit.moments), fit.bound
     estimator.lower_bounds_ = [-moment.objective for moment in fit.moments]
     estimator.stationarity_ = np.nan
-    if fit.interrupted:
-        said = f"The fit was interrupted after {fit.passes:.0f} passes; the model is as it was then."
-        warn(said, InterruptedWarning)
-    elif not fit.converged:
-        warn(NOT_CONVERGED, ConvergenceWarning)
+    estimator._warn_of_end(fit, NOT_CONVERGED)

@@ -21,7 +21,7 @@ from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, 
 from swiftem.fit.validated import read_weights
 from swiftem.methods import EM, Method
 from swiftem.mixture.file import file_types
-from swiftem.mixture.plan import METHOD_NAMES
+from swiftem.mixture.resolve import METHOD_NAMES
 from swiftem.mixture.scores import NUMBERS, criteria
 from swiftem.mixture.tables.profile import chosen_places, component_table
 from swiftem.regression.gaussian_regression import GaussianRegression

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 
 from swiftem.core.types import Array
 from swiftem.kernels.threads import one_thread_blas, one_thread_openmp
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.compute.corpus import DeviceDocuments, Documents
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import m_step, totals_of
@@ -54,7 +53,7 @@ def clustered_topics(
     """Return topics (K, V): the words of clusters of documents, by k-means.
 
     Documents are rows of log(1 + count) times the words' inverse document frequency, with unit length; at
-    most ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with those of all
+    most ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with the words of all
     documents, so that every word has a positive probability. There must be at least as many non-empty
     documents as topics.
     """
@@ -137,7 +136,7 @@ def _tried(
     """
     shares, topics, value = np.full((documents.n, len(alpha)), 1.0 / len(alpha)), start, -inf
     if isinstance(documents, DeviceDocuments):
-        from swiftem.topics.torch_topics import DeviceTopics
+        from swiftem.topics.compute.torch import DeviceTopics
 
         there = DeviceTopics(documents.passes(alpha), beta, start, shares, None, leave_one_out=True)
         return [there.step(between) for _ in range(TRIED_FOR)][-1]

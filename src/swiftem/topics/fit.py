@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf
-from typing import Any, NamedTuple, Protocol
+from math import ceil, inf, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,26 +23,24 @@ from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
 from swiftem.fit.history import History
 from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.compute.corpus import DeviceDocuments, Documents, nothing
 from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
-from swiftem.topics.contrast import SHARE, decorrelated, with_background
-from swiftem.topics.documents import DocumentModel, m_step, totals_of
+from swiftem.topics.documents import DocumentModel, m_step
+from swiftem.topics.em import HostPasses, contrasted, e_step
 from swiftem.topics.first_topics import best_start
-from swiftem.topics.learned_alpha import next_alpha
-from swiftem.topics.look import TopicLook
-from swiftem.topics.momentum import Momentum
 from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import TopicSpec
 from swiftem.topics.tokens import PLSAModel
 
+if TYPE_CHECKING:
+    from swiftem.topics.compute.torch import DeviceTopics
+
 CALM = 2
 """Evaluations in a row with small gains, after which a fit has converged."""
-
-
-def _nothing() -> None:
-    pass
+LOOKED_AT = 500
+"""Documents on which the likelihood of a stochastic method is evaluated: always the same."""
+ROUNDS, TOLERANCE = 20, 1e-2
 
 
 @dataclass(kw_only=True)
@@ -70,7 +68,7 @@ class TopicFit(FitState):
     alpha: Array
     counts: Array | None = None
     has_background: bool = False
-    fetch: Callable[[], None] = _nothing
+    fetch: Callable[[], None] = nothing
 
     def kept(self) -> dict[str, Tree]:
         """Return what checkpoints store."""
@@ -161,7 +159,7 @@ def fitted_attributes(fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -
         "log_likelihood_": value / documents.total,
         "method_": spec.method.name,
         "n_iter_": ceil(fit.passes - 1e-9),
-        "stationarity_": relative_change(counts, _contrasted(after, spec)),
+        "stationarity_": relative_change(counts, contrasted(after, spec)),
         "topic_counts_": after.sum(axis=1),
         "_word_counts": np.ascontiguousarray(counts),
         "_is_stream": False,
@@ -169,28 +167,6 @@ def fitted_attributes(fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -
     if isinstance(documents, UnitDocuments):  # they stay with the workers
         del made["doc_topic_"]
     return made
-
-
-def e_step(
-    fit: TopicFit,
-    documents: AnyDocuments,
-    spec: TopicSpec,
-    doc_topic: Array,
-    check: Callable[[], None] = _nothing,
-) -> tuple[Array, float]:
-    """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
-
-    Before there are counts, no token has added anything to them.
-    """
-    left_out = None
-    if spec.leaves_one_out and fit.counts is not None:
-        left_out = (totals_of(fit.counts, spec.beta), spec.beta)
-    return documents.em_pass(doc_topic, fit.topics, fit.alpha, left_out, check)
-
-
-def _contrasted(counts: Array, spec: TopicSpec) -> Array:
-    """Return the counts (K, V) that the M-step of a pass is made of."""
-    return decorrelated(counts, spec.beta, spec.decorrelation, spec.background)
 
 
 def _some(documents: AnyDocuments) -> Documents | StreamedDocuments:
@@ -228,90 +204,10 @@ class Choice:
         """Do nothing."""
 
 
-class Passes(Protocol):
-    """em's passes over documents, where these are."""
-
-    @property
-    def state(self) -> Tree:
-        """State of the momentum."""
-        ...
-
-    def go(self, check: Callable[[], None], least: float) -> float:
-        """Make a pass and the M-steps; return the log-likelihood before them.
-
-        If that is less than ``least``, the next pass begins where this one ends, without momentum.
-        """
-        ...
-
-
-class HostPasses:
-    """em's passes over documents on the CPU, or of units of documents."""
-
-    def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, state: Any) -> None:
-        self._fit, self._documents, self._spec = fit, documents, spec
-        self._momentum = Momentum(spec.momentum, documents)
-        self._momentum.restore(state, fit.counts, fit.doc_topic)
-
-    @property
-    def state(self) -> Tree:
-        """State of the momentum."""
-        return self._momentum.state
-
-    def go(self, check: Callable[[], None], least: float) -> float:
-        """See :class:`Passes`; with a background that is missing, it is added."""
-        fit, spec, documents = self._fit, self._spec, self._documents
-        counts, value = e_step(fit, documents, spec, fit.doc_topic, check)
-        if spec.background and not fit.has_background:
-            counts, fit.has_background = with_background(counts, fit.doc_topic), True
-        elif spec.learns_alpha:
-            assert not isinstance(documents, UnitDocuments)  # resolve refuses them
-            fit.alpha = next_alpha(fit.alpha, fit.doc_topic, documents.length, documents.weight)
-        fit.counts = self._momentum.go(_contrasted(counts, spec), fit.doc_topic, value < least)
-        fit.topics = m_step(fit.counts, spec.beta)
-        return value
-
-
-class DevicePasses:
-    """em's passes over documents on a device, where topics stay between passes."""
-
-    def __init__(self, fit: TopicFit, documents: DeviceDocuments, spec: TopicSpec, state: Any) -> None:
-        from swiftem.topics.torch_topics import DeviceTopics
-
-        self._fit, self._spec = fit, spec
-        self._topics = DeviceTopics(
-            documents.passes(spec.alpha),
-            spec.beta,
-            fit.topics,
-            fit.doc_topic,
-            fit.counts,
-            leave_one_out=spec.leaves_one_out,
-            contrast=(spec.background, SHARE, spec.decorrelation),
-            momentum=spec.momentum,
-            behind=state,
-        )
-        fit.fetch = self._fetch
-
-    def _fetch(self) -> None:
-        fit = self._fit
-        fit.topics, fit.doc_topic[:], fit.counts = self._topics.read()
-
-    @property
-    def state(self) -> Tree:
-        """State of the momentum."""
-        return self._topics.behind()
-
-    def go(self, check: Callable[[], None], least: float) -> float:
-        """See :class:`Passes`."""
-        is_first = self._spec.background and not self._fit.has_background
-        value = self._topics.step(check, add_background=is_first, least=least)
-        self._fit.has_background |= is_first
-        return value
-
-
 class Em:
     """em: a pass at a time, at least one; the objective of a moment is that at the beginning of its pass."""
 
-    _passes: Passes
+    _passes: HostPasses | DeviceTopics
 
     def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -> None:
         self._fit, self._documents, self._spec = fit, documents, spec
@@ -324,7 +220,26 @@ class Em:
     def _begin(self, state: Any) -> None:
         documents = self._documents
         if isinstance(documents, DeviceDocuments) and not self._spec.learns_alpha:
-            self._passes = DevicePasses(self._fit, documents, self._spec, state)
+            from swiftem.topics.compute.torch import DeviceTopics
+
+            fit, spec = self._fit, self._spec
+            passes = self._passes = DeviceTopics(
+                documents.passes(spec.alpha),
+                spec.beta,
+                fit.topics,
+                fit.doc_topic,
+                fit.counts,
+                leave_one_out=spec.leaves_one_out,
+                background=spec.background,
+                decorrelation=spec.decorrelation,
+                momentum=spec.momentum,
+                state=state,
+            )
+
+            def fetch() -> None:
+                fit.topics, fit.doc_topic[:], fit.counts = passes.read()
+
+            fit.fetch = fetch
         else:
             self._passes = HostPasses(self._fit, documents, self._spec, state)
 
@@ -333,7 +248,9 @@ class Em:
         fit, spec, total = self._fit, self._spec, self._documents.total
         drive.check()
         # An aborted pass has changed documents: checkpoints have their values before the pass.
-        objective = -self._passes.go(drive.check, -(spec.tol + self._last) * total) / total
+        adds, least = spec.background and not fit.has_background, -(spec.tol + self._last) * total
+        objective = -self._passes.step(drive.check, add_background=adds, least=least) / total
+        fit.has_background |= adds
         fit.passes += 1.0
         drive.note(objective, 1.0, "em", fit)
         gain = self._last - objective
@@ -353,6 +270,47 @@ class Em:
         """Restore what :meth:`kept` returned."""
         self._last, self._last_gain, self._calm, state = kept
         self._begin(state)
+
+
+class TopicLook:
+    """Evaluates the mean log-likelihood per token on a fixed set of documents, folded in."""
+
+    def __init__(self, documents: Documents | StreamedDocuments, alpha: Array, tol: float) -> None:
+        index = np.arange(documents.n)
+        if documents.n > LOOKED_AT:
+            index = np.sort(np.random.default_rng(0).choice(documents.n, LOOKED_AT, replace=False))
+        self._documents: Documents = documents.some(index)
+        self._alpha, self._tol = alpha, tol
+        self._all = len(index) == documents.n
+        self._last: Array | None = None
+        self._last_passes = 0.0
+        self.objective = inf
+
+    def at(self, topics: Array, passes: float) -> bool:
+        """Evaluate; return whether the gain per pass is below ``tol`` or indistinguishable from zero."""
+        chosen = self._documents
+        _, found = chosen.fold_in(topics, self._alpha, max_iter=ROUNDS, tol=TOLERANCE)
+        weighed = chosen.weight * found / max(chosen.total, 1e-300)
+        objective = -float(weighed.sum())
+        calm = False
+        if self._last is not None:
+            change = weighed - self._last
+            noise = 0.0 if self._all else sqrt(float(((change - change.mean()) ** 2).sum()))
+            calm = abs(self.objective - objective) < max(
+                self._tol * (passes - self._last_passes), 2.0 * noise if self._tol else 0.0
+            )
+        self._last, self._last_passes, self.objective = weighed, passes, objective
+        return calm
+
+    def snapshot(self) -> tuple[Array | None, float, float]:
+        """Return the state that the next evaluation depends on."""
+        return self._last, self._last_passes, self.objective
+
+    def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
+        """Restore the state of an earlier evaluation."""
+        if snapshot[0] is not None and np.shape(snapshot[0]) != self._documents.weight.shape:
+            raise ValueError("the objective was evaluated on other documents")
+        self._last, self._last_passes, self.objective = snapshot
 
 
 class Draws(NamedTuple):

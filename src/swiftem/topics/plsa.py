@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.checks import as_floats, check_choice, check_int, check_real, in_numpy, is_tensor, shown
-from swiftem.core.messages import warn
+from swiftem.core.checks import (
+    as_floats,
+    check_choice,
+    check_int,
+    check_real,
+    check_simplex,
+    in_numpy,
+    is_tensor,
+    shown,
+)
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import is_planned, like
 from swiftem.data.weights import extent_of
-from swiftem.fit.checkpoint import FitCheckpoint, place_of
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
-from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.model_file import LARGEST, ModelContent
 from swiftem.fit.parameters import (
     ARRAY,
     AT_LEAST_ONE,
@@ -40,32 +45,40 @@ from swiftem.fit.parameters import (
     with_callbacks,
 )
 from swiftem.fit.validated import chunk_by_chunk, validated
-from swiftem.fit.watch import NoStart, VerboseLines, Watcher
 from swiftem.methods import Method
 from swiftem.show.table import Table
-from swiftem.topics import exchange, merging, quality, read, stream
+from swiftem.topics import quality, read
 from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.documents import counts_after
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import m_step
-from swiftem.topics.file import TopicFile
 from swiftem.topics.first_topics import starts_of
 from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_allocator
-from swiftem.topics.learned_alpha import LEARN
 from swiftem.topics.quality import LAMBDA
 from swiftem.topics.read import AnyDocuments
-from swiftem.topics.resolve import INITS, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
-from swiftem.topics.table import topic_table
+from swiftem.topics.resolve import INITS, LEARN, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
 
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
+
+Corpora = TypeVar("Corpora", bound=AnyDocuments)
 OF_FIT = ("history_", "stationarity_", "log_likelihood_")
 """Attributes of a fit that other ways to a model do not have."""
+START = 2000.0
+"""Weight of the initial topics of a stream, in tokens."""
+POWER = 2.0
+"""How fast a stream that begins with ``partial_fit`` forgets old documents: 1 would weigh all alike, also the
+initial topics. After a ``fit`` it is 1: every token counts once."""
+LEAST_PRIOR = 1e-3
+"""Smallest parameter of a Dirichlet prior in scikit-learn, which does not take 0."""
+OPTIONAL = ("background_", "log_likelihood_", "stationarity_")
+"""Results that a model may be without."""
 FOLD_IN: dict[str, Any] = {"max_iter": 200, "tol": 1e-4}
 """When documents that are folded in have converged."""
 
 
 @dataclass(eq=False, repr=False)
 class PLSA(
-    VerboseLines,
-    TopicFile,
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -81,7 +94,7 @@ class PLSA(
         Number of topics, K.
     alpha : float, array-like of shape (K,) or "learn"
         Counts added to each document's topics. "learn" learns one for each topic from the documents, after
-        each of em's passes; see :mod:`swiftem.topics.learned_alpha`.
+        each of em's passes; see :mod:`swiftem.topics.em`.
     beta : float, array-like of shape (V,) or (K, V), or "auto"
         Counts added to each topic's words; "auto" is the smaller of 0.05 and 1/K. One row per topic makes
         seed words: a large number draws a word into a topic.
@@ -91,7 +104,7 @@ class PLSA(
         are at least 500 documents, 8 topics, and neither seed words nor given topics.
     decorrelation : float or "auto"
         How strongly topics other than the background repel each other: larger values make topics more
-        distinct, and predictions a little worse; see :mod:`swiftem.topics.contrast`. "auto" is 30
+        distinct, and predictions a little worse; see :mod:`swiftem.topics.em`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
     method : "auto", a name in :data:`swiftem.methods.METHODS`, or a Method
         How to fit. "auto" reads each document once by sem and continues with em, whose passes leave each
@@ -130,7 +143,7 @@ class PLSA(
     alpha_ : ndarray, shape (K,)
         ``alpha`` of each topic, as given or learned.
     doc_topic_ : ndarray, shape (D, K)
-        Topics of the training documents; rows sum to 1. Those of :meth:`transform` may differ: it folds
+        Topics of the training documents; rows sum to 1. :meth:`transform` may return others: it folds
         documents in until convergence. A fit to a Dask collection does not set it.
     topic_counts_ : ndarray, shape (K,)
         Expected number of training tokens per topic.
@@ -142,7 +155,7 @@ class PLSA(
         Passes, seconds, objective (minus the mean log-likelihood per token) and step size: of em, at the
         beginning of each pass; of the others at the end of each epoch, on at most 500 documents, folded in.
     stationarity_ : float
-        Relative distance of the expected counts from those of one more E-step: 0 at a stationary point.
+        Relative change of the expected counts in one more E-step: 0 at a stationary point.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -167,6 +180,16 @@ class PLSA(
         "init": [one_of(INITS), ARRAY],
         "n_init": [one_of(["auto"]), AT_LEAST_ONE],
         "max_iter": [AT_LEAST_ONE],
+    }
+    _results: ClassVar[Mapping[str, type]] = {
+        "converged_": bool,
+        "n_iter_": int,
+        "log_likelihood_": float,
+        "stationarity_": float,
+        "method_": str,
+        "n_features_in_": int,
+        "background_": int,
+        "_is_stream": bool,
     }
 
     n_components: int = 10
@@ -245,48 +268,41 @@ class PLSA(
             starts = starts_of(documents, spec, self.init, random_state)
             return starts, int(random_state.randint(np.iinfo(np.int32).max))
 
-        def check(made: Any) -> None:
+        def check(made: tuple[list[Array], int]) -> None:
             starts, seed = made
             for topics in starts:
                 check_form("a start", topics, np.empty((self.n_components, documents.n_words)))
             if not starts or type(seed) is not int:
                 raise ValueError("there is no start, or no seed")
 
-        place, checkpoint = place_of(self), None
-        if place is not None:
-            parameters = self.get_params(deep=False)
-            checkpoint = FitCheckpoint(place, type(self).__name__, parameters, documents)
-            if spec.draws == "tokens":
-                checkpoint.allocate = memory_allocator(documents, spec, limits)
-        with checkpoint or nullcontext(), Watcher(self, 1, X, y, sample_weight) as watcher:
-            starts, seed = make() if checkpoint is None else checkpoint.starts(make, check)
-            keeper = NoStart() if checkpoint is None else checkpoint.of_start(0)
+        checkpoint = self._checkpoint_of(documents)
+        if spec.draws == "tokens":
+            checkpoint.allocate = memory_allocator(documents, spec, limits)
+        title = f"{self.n_components} topics"
+        with checkpoint, self._watcher(1, X, y, sample_weight, title=title) as watcher:
+            starts, seed = checkpoint.starts(make, check)
+            keeper = checkpoint.of_start(0)
             (fit,) = watcher.map(
                 lambda _, watch: fit_topics(documents, spec, starts, seed, limits, watch, keeper)
             )
             self._forget("doc_topic_")
             self.__dict__.update(fitted_attributes(fit, documents, spec))
-            if numbers is not None and isinstance(every, Documents):  # those of weight zero have topics, too
+            if numbers is not None and isinstance(
+                every, Documents
+            ):  # documents of weight zero have topics, too
                 every.dtype = spec.dtype
                 shares = every.fold_in(self.components_, self.alpha_)[0]
                 shares[numbers] = self.doc_topic_
                 self.doc_topic_ = shares
             watcher.is_fitted = True
-        if fit.interrupted:
-            sentence = f"The fit was interrupted after {fit.passes:.1f} passes; the model is as it was then."
-            warn(sentence, InterruptedWarning)
-        elif not fit.converged:
-            sentence = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
-            warn(sentence, ConvergenceWarning)
+        sentence = f"The fit did not converge in {self.n_iter_} passes. Increase max_iter or tol."
+        self._warn_of_end(fit, sentence)
         return self
 
     def attributes_of(self, fit: TopicFit) -> dict[str, Any]:
         """Return the attributes of a fit that would stop now, for callbacks."""
         fit.fetch()
         return {"alpha_": fit.alpha, "components_": fit.topics, "doc_topic_": fit.doc_topic}
-
-    def _print_verbose_msg_init_beg(self, number: int) -> None:
-        print(f"{self.n_components} topics")
 
     def _documents(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> AnyDocuments:
         """Return validated documents; before a fit (``reset``) the columns of X are the model's."""
@@ -309,15 +325,15 @@ class PLSA(
             documents = read.documents_in_memory(counts, weight, self.n_components, self.device, X)
         return documents if reset else self._typed(documents)
 
-    def _typed(self, documents: Any) -> Any:
+    def _typed(self, documents: Corpora) -> Corpora:
         """Return documents whose passes compute in what a fitted model needs."""
         if not isinstance(documents, UnitDocuments):
             priors = extent_of(self.alpha_, self._beta(documents.n_words))
             documents.dtype = table_type(self.tol, documents.extent, priors)
         return documents
 
-    def _counts(self, X: Any, *, reset: bool = False) -> Any:
-        """Return validated counts as a CSR array of float64; those of a file or source are loaded."""
+    def _counts(self, X: Any, *, reset: bool = False) -> Counts:
+        """Return validated counts as a CSR array of float64; a file or a source is loaded."""
         raw = read.counts_in_memory(X)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "reset": reset}
         checked = {"ensure_non_negative": True, "ensure_all_finite": "allow-nan"}
@@ -352,11 +368,35 @@ class PLSA(
             raise ValueError("X must be counts, as the model does not have the documents of its fit.")
         return self.doc_topic_, None
 
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        names = ("alpha_", "components_", "topic_counts_")
+        return {"word_counts": self._word_counts} | {name: getattr(self, name) for name in names}
+
+    def _read_fitted(self, content: ModelContent, d: int) -> None:
+        K = self.n_components
+        self.components_ = content.array("components_", (K, d))
+        check_simplex("components_", self.components_)
+        first_alpha(self.alpha, K)
+        self.alpha_ = first_alpha(content.array("alpha_", (K,)), K)
+        self.topic_counts_ = content.array("topic_counts_", (K,))
+        if not self.topic_counts_.sum() > 0:
+            raise ValueError("topic_counts_ must have a positive sum")
+        self._word_counts = content.array("word_counts", (K, d))
+        _check_word_counts(self._word_counts, np.broadcast_to(self._beta(d), (K, d)))
+
+    def _read_state(self, content: ModelContent, d: int) -> None:
+        missing = {name for name in self._results if getattr(self, name) is None}
+        if not missing <= {*OPTIONAL}:
+            raise ValueError(f"{min(missing - {*OPTIONAL})} is missing")
+        self._forget(*(missing - {"background_"}), "lower_bounds_")
+        if self.background_ is not None and self.background_ >= self.n_components:
+            raise ValueError(f"background_ must be one of the topics, got {self.background_}")
+
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more documents, by online EM, in any number of calls.
 
         ``doc_topic_`` has the topics of the documents of this call. After ``fit``, also if the model was
-        saved and loaded, every token counts once, those of the fit included. A model that begins with
+        saved and loaded, every token counts once, also in the fit. A model that begins with
         ``partial_fit`` forgets its first documents slowly, as their topics were poor. Neither follows topics
         that change: for this, fit again.
         """
@@ -372,8 +412,8 @@ class PLSA(
                 f"got {self.n_components}."
             )
         documents = self._typed(read.documents_for(counts, weight, self.n_components))
-        beta, power = self._beta(documents.n_words), stream.POWER if self._is_stream else 1.0
-        self._word_counts = stream.counts_after(self._word_counts, documents, self.alpha_, beta, power)
+        beta, power = self._beta(documents.n_words), POWER if self._is_stream else 1.0
+        self._word_counts = counts_after(self._word_counts, documents, self.alpha_, beta, power)
         self.components_ = np.ascontiguousarray(m_step(self._word_counts, beta))
         self.doc_topic_ = documents.fold_in(self.components_, self.alpha_)[0]
         self.topic_counts_ = self._word_counts.sum(axis=1)
@@ -381,7 +421,7 @@ class PLSA(
         self.method_, self.converged_, self.n_iter_ = "sem", False, self.n_iter_ + 1
         return self
 
-    def _begin_stream(self, counts: Any, weight: Array | None) -> None:
+    def _begin_stream(self, counts: Counts, weight: Array | None) -> None:
         """Begin a model from initial topics."""
         if isinstance(self.alpha, str):
             raise ValueError(
@@ -391,7 +431,7 @@ class PLSA(
         parameters = self.get_params(deep=False) | {"n_init": 1}
         spec = resolve(parameters, read.facts_of(documents))
         (topics,) = starts_of(documents, spec, self.init, check_random_state(self.random_state))
-        self._word_counts = topics * (stream.START / len(topics))
+        self._word_counts = topics * (START / len(topics))
         self.components_, self.alpha_ = topics, spec.alpha
         self.background_, self._is_stream, self.n_iter_ = None, True, 0
 
@@ -415,7 +455,7 @@ class PLSA(
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        count, new = stream.new_words(words, names)
+        count, new = _new_words(words, names)
         if np.ndim(self.beta):
             raise ValueError(
                 f"beta must be a number if words are added, got shape {np.shape(self.beta)}: set it again."
@@ -504,7 +544,7 @@ class PLSA(
         X : array-like or sparse, shape (D, V)
             Counts of the documents to evaluate.
         measure : {"npmi", "umass"}
-            Normalised pointwise mutual information, from −1 to 1, or that of Mimno et al. (2011).
+            Normalised pointwise mutual information, from −1 to 1, or the measure of Mimno et al. (2011).
         n : int
             Number of words per topic.
         relevance : float
@@ -588,7 +628,7 @@ class PLSA(
             1  50.0%  dog, cod
         """
         check_is_fitted(self)
-        return topic_table(self, n_words=check_int("n", n, minimum=0))
+        return quality.topic_table(self, n_words=check_int("n", n, minimum=0))
 
     def sorted_topics(self) -> Sequence[int]:
         """Return the topics' indices, the most prevalent first."""
@@ -597,7 +637,7 @@ class PLSA(
     def representative_documents(self, X: Any = None, n: int = 5) -> Index:
         """Return the documents that have the largest shares of each topic.
 
-        Those of a background are the documents of which the other topics explain least.
+        A background has the documents of which the other topics explain least.
 
         Parameters
         ----------
@@ -633,7 +673,7 @@ class PLSA(
             Counts: each document then counts as many times as it has tokens. By default the documents of the
             fit, each of which counts once.
         background : bool
-            Whether the background counts. If not, its share is 0, and shares are those of the other topics.
+            Whether the background counts. If not, its share is 0, and the other topics' shares sum to 1.
 
         Returns
         -------
@@ -657,7 +697,7 @@ class PLSA(
 
         The words of a merged topic are the mean of its members', weighted by their tokens; ``doc_topic_``,
         ``topic_counts_`` and ``alpha`` are sums. A group that has the background in it is the background. The
-        copy has no ``history_``, ``log_likelihood_`` and ``stationarity_``, which are those of another model.
+        copy has no ``history_``, ``log_likelihood_`` and ``stationarity_``.
 
         Parameters
         ----------
@@ -681,19 +721,19 @@ class PLSA(
         array([8., 4.])
         """
         check_is_fitted(self)
-        members = merging.members_of(groups, len(self.components_))
+        members = quality.members_of(groups, len(self.components_))
         made = copy(self)
         made.n_components = len(members)
-        made.components_ = merging.merged_topics(self.components_, self.topic_counts_, members)
-        made.topic_counts_ = merging.sums(self.topic_counts_, members)
-        made._word_counts = merging.sums(self._word_counts, members)
-        made.alpha = made.alpha_ = merging.sums(self.alpha_, members)
+        made.components_ = quality.merged_topics(self.components_, self.topic_counts_, members)
+        made.topic_counts_ = quality.sums(self.topic_counts_, members)
+        made._word_counts = quality.sums(self._word_counts, members)
+        made.alpha = made.alpha_ = quality.sums(self.alpha_, members)
         if self.background_ is not None:
             made.background_ = next(k for k, group in enumerate(members) if self.background_ in group)
         if np.ndim(self.beta) == 2:
-            made.beta = merging.sums(np.asarray(in_numpy(self.beta)), members)
+            made.beta = quality.sums(np.asarray(in_numpy(self.beta)), members)
         if hasattr(self, "doc_topic_"):
-            made.doc_topic_ = merging.sums(self.doc_topic_.T, members).T
+            made.doc_topic_ = quality.sums(self.doc_topic_.T, members).T
         if not isinstance(self.init, str):
             made.init = "auto"
         made._forget(*OF_FIT)
@@ -765,7 +805,7 @@ class PLSA(
         model : LatentDirichletAllocation
             Its ``components_`` (K, V) without the prior are the counts; its priors become alpha and beta.
         names : sequence of str, or a fitted vectorizer, optional
-            The words of the columns; by default those of the model, if it has them.
+            The words of the columns; by default the names that the model has, if any.
 
         Examples
         --------
@@ -797,11 +837,20 @@ class PLSA(
         >>> model.to_sklearn().transform(X).argmax(axis=1) == model.transform(X).argmax(axis=1)
         array([ True,  True])
         """
+        from scipy.special import psi
+        from sklearn.decomposition import LatentDirichletAllocation
+
         check_is_fitted(self)
         beta = np.broadcast_to(self._beta(self.components_.shape[1]), self.components_.shape)
         counts = self.components_ * (self.topic_counts_ + beta.sum(axis=1))[:, None]
-        made = exchange.as_lda(counts, float(np.mean(self.alpha_)), float(beta.mean()))
-        made.n_iter_ = self.n_iter_
+        alpha_0, beta_0 = max(float(np.mean(self.alpha_)), LEAST_PRIOR), max(float(beta.mean()), LEAST_PRIOR)
+        made = LatentDirichletAllocation(len(counts), doc_topic_prior=alpha_0, topic_word_prior=beta_0)
+        made.components_ = np.maximum(counts, LEAST_PRIOR)
+        expected_log = psi(made.components_) - psi(made.components_.sum(axis=1))[:, None]
+        made.exp_dirichlet_component_ = np.exp(expected_log)
+        made.doc_topic_prior_, made.topic_word_prior_ = alpha_0, beta_0
+        made.n_features_in_, made.n_batch_iter_, made.n_iter_ = counts.shape[1], 1, self.n_iter_
+        made.random_state_, made.bound_ = np.random.RandomState(0), float("nan")
         if hasattr(self, "feature_names_in_"):
             made.feature_names_in_ = self.feature_names_in_
         return made
@@ -812,7 +861,7 @@ class PLSA(
         Parameters
         ----------
         X : array-like or sparse, shape (D, V)
-            Counts of the documents to show.
+            Counts of the documents to show. Documents without words, and words in none of them, are left out.
         names : sequence of str, or a fitted vectorizer, optional
             As in :meth:`top_words`.
 
@@ -824,7 +873,49 @@ class PLSA(
         ['doc_lengths', 'doc_topic_dists', 'term_frequency', 'topic_term_dists', 'vocab']
         """
         check_is_fitted(self)
-        counts = self._counts(X)
+        counts, words = self._counts(X), self._words(names)
+        lengths, frequency = (np.asarray(counts.sum(axis=axis)).ravel() for axis in (1, 0))
+        used = np.flatnonzero(frequency)
+        if not len(used):
+            raise ValueError("X must have at least one token, got none.")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")  # X may have had
-            return exchange.pyldavis_data(self.transform, self.components_, counts, self._words(names))
+            documents = self.transform(counts[lengths > 0])
+        topics = self.components_[:, used]
+        return {
+            "topic_term_dists": topics / topics.sum(axis=1, keepdims=True),
+            "doc_topic_dists": documents / documents.sum(axis=1, keepdims=True),
+            "doc_lengths": lengths[lengths > 0],
+            "vocab": [str(words[v]) for v in used.tolist()],
+            "term_frequency": frequency[used],
+        }
+
+
+def _check_word_counts(counts: Array, beta: Array) -> None:
+    """Raise ValueError if running counts are too large to add to, or to divide a topic's counts by.
+
+    sem-vr may leave some of them, even a topic's total, below zero: these are read as zero.
+    """
+    totals = counts.sum(axis=1) + beta.sum(axis=1)
+    least = LARGEST ** -(2 / 3) * np.abs(counts).max(axis=1)
+    if not 1 / LARGEST <= counts.sum() <= LARGEST or ((totals > 0) & (totals < least)).any():
+        raise ValueError("word_counts must have a positive sum, and totals that they can be divided by")
+
+
+def _new_words(words: int | Sequence[str], names: ArrayLike | None) -> tuple[int, list[str]]:
+    """Return the number of new words, and their names if the columns have names."""
+    given = isinstance(words, Sequence | np.ndarray) and not isinstance(words, str | bytes | bytearray)
+    new = [str(word) for word in np.ravel(np.asarray(words, dtype=object))] if given else []
+    if isinstance(words, str | bytes | bytearray) or (given and not new):
+        raise ValueError(f"words must be a positive number or a list of words, got {shown(words)}.")
+    count = len(new) if given else check_int("words", words, minimum=1)
+    if names is not None and not new:
+        raise ValueError("words must be names, as the columns that the model was fitted with have names.")
+    known = set() if names is None else set(np.asarray(names))
+    twice = [word for number, word in enumerate(new) if word in known or word in new[:number]]
+    if twice:
+        raise ValueError(
+            f"words must be new and distinct, got {shown(twice[0])}: already in the vocabulary or given "
+            "twice."
+        )
+    return count, new

@@ -1,17 +1,25 @@
-"""What fitted topics say: their words, coherence, similarity and predictions, as functions of arrays."""
+"""What fitted topics say: words, coherence, similarity, predictions, groups, and a table to read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import exp
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import check_choice, check_int, in_numpy, shown
 from swiftem.core.types import Array, Index
+from swiftem.show.numbers import counted, share_text
+from swiftem.show.table import Table
 from swiftem.topics.compute.units import UnitDocuments
+
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
+    from swiftem.topics.compute.corpus import Documents
+    from swiftem.topics.compute.streamed import StreamedDocuments
+    from swiftem.topics.plsa import PLSA
 
 LAMBDA = 0.5
 """λ of the relevance by which words are shown."""
@@ -79,7 +87,7 @@ def words_of(names: Any, n_words: int) -> Sequence[str]:
     return words
 
 
-def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
+def split_counts(X: Counts, random_state: int = 0) -> tuple[Counts, Counts]:
     """Divide the tokens of each document into two halves: one to fold in, one to predict.
 
     Each token goes to either half with probability one half, drawn from ``random_state``; the remainder of a
@@ -115,7 +123,7 @@ def split_counts(X: Any, random_state: int = 0) -> tuple[Any, Any]:
     return one, other
 
 
-def perplexity_of(hidden: Any, shares: Array, components: Array) -> float:
+def perplexity_of(hidden: Counts, shares: Array, components: Array) -> float:
     """Return exp of minus the mean log-probability of tokens.
 
     Parameters
@@ -136,7 +144,7 @@ def perplexity_of(hidden: Any, shares: Array, components: Array) -> float:
     return exp(-total / hidden.data.sum())
 
 
-def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
+def coherence_of(X: Counts, topics: Array, measure: str, n: int) -> Array:
     """Return the coherence of each topic's first ``n`` words, shape (K,), from the documents' counts.
 
     ``"npmi"``: mean over pairs of log(p_ij / p_i p_j) / −log p_ij, from −1 to 1, where p are shares of
@@ -166,7 +174,14 @@ def coherence_of(X: Any, topics: Array, measure: str, n: int) -> Array:
     return coherence
 
 
-def mean_likelihood(documents: Any, topics: Array, alpha: Array, *, max_iter: int, tol: float) -> float:
+def mean_likelihood(
+    documents: Documents | StreamedDocuments | UnitDocuments,
+    topics: Array,
+    alpha: Array,
+    *,
+    max_iter: int,
+    tol: float,
+) -> float:
     """Return the mean log-likelihood per token of documents, which are folded in."""
     if not documents.total > 0:
         raise ValueError("X must have at least one token, got none.")
@@ -251,3 +266,76 @@ def shares_by_label(
     with np.errstate(invalid="ignore"):
         of_all = sums / sums.sum(axis=1, keepdims=True)
     return TopicsOver(different, of_all, np.bincount(group), totals)
+
+
+def members_of(groups: Sequence[Sequence[int]], n_topics: int) -> list[list[int]]:
+    """Return all topics in groups, some of one topic, in the order of their first members."""
+    if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
+        raise TypeError(f"groups must be a list of lists of topics, got {shown(groups)}.")
+    found: list[list[int]] = []
+    for group in groups:
+        if isinstance(group, str) or not isinstance(group, Sequence | np.ndarray):
+            raise TypeError(f"groups must be a list of lists of topics, got {shown(group)} in it.")
+        found.append(
+            sorted(check_int("a topic in groups", k, minimum=0, maximum=n_topics - 1) for k in group)
+        )
+    named = [k for group in found for k in group]
+    twice = next((k for k in named if named.count(k) > 1), None)
+    if twice is not None:
+        raise ValueError(f"groups must name each topic at most once, got {twice} twice.")
+    alone = [[k] for k in range(n_topics) if k not in set(named)]
+    return sorted([*(group for group in found if group), *alone])
+
+
+def sums(rows: Array, members: Sequence[Sequence[int]]) -> Array:
+    """Return the sum of each group's entries or rows."""
+    return np.array([rows[group].sum(axis=0) for group in members])
+
+
+def merged_topics(components: Array, tokens: Array, members: Sequence[Sequence[int]]) -> Array:
+    """Return the mean of each group's topics (K, V), weighted by their tokens (K,)."""
+    means = []
+    for group in members:
+        weights = tokens[group] if tokens[group].sum() > 0 else None
+        means.append(np.average(components[group], axis=0, weights=weights))
+    return np.array(means)
+
+
+def topic_table(
+    model: PLSA,
+    names: Sequence[str] = (),
+    coherence: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
+    n_words: int = 10,
+) -> Table:
+    """Return the topics with their words, the most prevalent first.
+
+    Parameters
+    ----------
+    model : PLSA
+        Fitted.
+    names : sequence of str, length K
+        Names that somebody gave to topics, or nothing.
+    coherence : array-like, shape (K,), optional
+        A further column.
+    shares : array-like, shape (K,), optional
+        Shares of the topics; by default of the corpus that was fitted.
+    n_words : int
+        Number of words of a topic.
+    """
+    heads = None
+    if not hasattr(model, "feature_names_in_"):
+        heads = [f"word {v}" for v in range(model.n_features_in_)]
+    words = model.top_words(heads, n=n_words)
+    prevalence = np.asarray(model.topic_prevalence() if shares is None else shares)
+    columns: dict[str, list[object]] = {"topic": [], "share": [], "coherence": [], "words": []}
+    for k in np.argsort(-prevalence, kind="stable").tolist():
+        name = (names[k] if names else "") or ("background" if k == model.background_ else "")
+        columns["topic"].append(k)
+        columns["share"].append(share_text(prevalence[k]))
+        columns["coherence"] += [] if coherence is None else [np.asarray(coherence)[k]]
+        columns["words"].append(f"{name}: {', '.join(words[k])}" if name else ", ".join(words[k]))
+    shown = {head: cells for head, cells in columns.items() if cells}
+    rows = list(zip(*shown.values(), strict=True))
+    formats = {"coherence": lambda value: f"{value:z.2f}"}
+    return Table(counted(len(words), "topic"), list(shown), rows, formats=formats, n_index=2)

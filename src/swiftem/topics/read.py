@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,17 +15,19 @@ from swiftem.core.problem import BASE, Budget
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
-from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse
+from swiftem.data.documents.counts import DocumentSource, Sparse, checked_sparse, is_sparse
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.data.weights import check_weights
 from swiftem.fit.config import budget, device_memory_limit
 from swiftem.fit.validated import read_weights
 from swiftem.methods import VarianceReducedEM
-from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments
-from swiftem.topics.compute.device_documents import DeviceDocuments
+from swiftem.topics.compute.corpus import PIECES, DeviceDocuments, Documents, SmallDocuments
 from swiftem.topics.compute.streamed import BLOCK, StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.resolve import Facts, Place, TopicSpec
+
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
 
 AnyDocuments = Documents | StreamedDocuments | UnitDocuments
 
@@ -77,7 +79,7 @@ def documents_elsewhere(
 
 
 def counts_in_memory(X: Any) -> Any:
-    """Return counts as an array or a sparse matrix, which are not validated; those of a file are loaded."""
+    """Return counts as an array or a sparse matrix, not validated; a file or a source is loaded."""
     from scipy.sparse import csr_array, vstack
 
     if is_read(X):
@@ -107,7 +109,7 @@ def _computed(X: Any) -> Any:
     return csr_array(vstack([csr_array(block) for block in dask.compute(*X)], format="csr"))
 
 
-def canonical(counts: Any) -> Any:
+def canonical(counts: Sparse) -> Counts:
     """Return counts as a CSR array without zeros and duplicates."""
     from scipy.sparse import csr_array
 
@@ -136,7 +138,7 @@ def weights_of(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = F
 
 
 def documents_in_memory(
-    counts: Any, weight: Array | None, n_components: int, device: str, X: Any
+    counts: Counts, weight: Array | None, n_components: int, device: str, X: Any
 ) -> Documents:
     """Return counts as documents, on the device that is given or that X is on."""
     kernels = kernels_of(device, X)
@@ -146,7 +148,7 @@ def documents_in_memory(
     return DeviceDocuments(counts, weight, device=name, limit=device_memory_limit())
 
 
-def documents_for(counts: Any, weight: Array | None, n_components: int) -> Documents:
+def documents_for(counts: Counts, weight: Array | None, n_components: int) -> Documents:
     """Return counts (D, V) as documents: a small corpus without compiled code.
 
     >>> from scipy.sparse import csr_array
@@ -163,7 +165,7 @@ def is_small(entries: int, documents: int, n_components: int) -> bool:
 
 
 def of_positive_weight(documents: AnyDocuments) -> tuple[AnyDocuments, Index | None]:
-    """Return documents in memory without those of weight zero, and their indices if there are any."""
+    """Return documents of positive weight, and their indices if others were left out, in memory only."""
     if not isinstance(documents, Documents) or (documents.weight > 0).all():
         return documents, None
     numbers = np.flatnonzero(documents.weight > 0)

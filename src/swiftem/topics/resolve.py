@@ -22,10 +22,11 @@ from swiftem.core.types import Array
 from swiftem.data.weights import extent_of
 from swiftem.fit.stopping import MOST_PASSES
 from swiftem.methods import EM, METHODS, Accelerated, Averaged, Method, OnlineEM, VarianceReducedEM
-from swiftem.topics.learned_alpha import FIRST, LEARN
 
 INITS = ("auto", "random", "k-means")
 METHOD_NAMES = ("auto", *METHODS)
+LEARN, FIRST = "learn", 0.1
+"""The name of an α that is learned, and its first value, the same for all topics."""
 MOST_TOPICS = 10**6
 """A larger number is a mistake, and would not fit into memory."""
 SMALL = 500
@@ -96,14 +97,14 @@ class TopicSpec:
     leaves_one_out : bool
         Whether em leaves each token out of the counts that explain it.
     momentum : float
-        Strength of em's momentum, see :mod:`swiftem.topics.momentum`.
+        Strength of em's momentum, see :mod:`swiftem.topics.em`.
     background, decorrelation : bool and float
         Whether topic 0 is a background, and how strongly topics repel each other; see
-        :mod:`swiftem.topics.contrast`.
+        :mod:`swiftem.topics.em`.
     adds_background : bool
         Whether the background takes the place of another topic, instead of being the first of given ones.
     learns_alpha : bool
-        Whether α is learned; see :mod:`swiftem.topics.learned_alpha`.
+        Whether α is learned; see :mod:`swiftem.topics.em`.
     clustered : int
         Maximum number of documents that are clustered for a start; 0 for random topics.
     n_starts : int

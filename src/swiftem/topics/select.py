@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from math import inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,11 +15,14 @@ from swiftem.core.checks import check_int, check_real, shown
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
-from swiftem.fit.interrupted import InterruptedWarning
+from swiftem.fit.estimator import InterruptedWarning
 from swiftem.fit.selection import Selection
 from swiftem.show.table import Table
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.resolve import Facts, resolve
+
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
 
 GROUPS = 10
 """Groups of held-out documents, from which the standard error of a difference is estimated."""
@@ -51,8 +54,8 @@ class NumberOfTopics(NamedTuple):
     coherence : float
         Mean NPMI of the topics on the documents that were fitted.
     stability : float
-        Mean similarity of topics that were fitted to one half of the documents and of those of the other
-        half, each paired with the most similar: 1 if they are the same.
+        Mean similarity of topics that were fitted to one half of the documents and topics that were fitted to
+        the other half, each paired with the most similar: 1 if they are the same.
     converged : bool
         Whether the fit converged.
     seconds : float
@@ -82,7 +85,7 @@ def select_topics(
     The documents are divided in those that are fitted and those held out. The fit with the fewest topics
     starts as usual; each further one from the topics of the one before, of which the largest are split.
     The choice is the smallest number whose held-out log-likelihood is at most one standard error below the
-    best; the error is that of the difference over ten groups of documents.
+    best; the standard error is estimated from the differences in ten groups of documents.
 
     Parameters
     ----------
@@ -120,68 +123,40 @@ def select_topics(
     counts, kernels = usual._counts(X, reset=True), kernels_of(usual.device, X)
     if kernels is not None:  # counts are on the CPU now
         parameters["device"] = kernels.removeprefix(DEVICE_KERNELS)
-    there = np.flatnonzero(np.diff(counts.indptr))  # nothing can be predicted of a document without words
-    if len(there) < max(LEAST_DOCUMENTS, 2 * numbers[0]):
-        raise ValueError(
-            f"X must have at least {max(LEAST_DOCUMENTS, 2 * numbers[0])} documents with words to compare "
-            f"numbers of topics, got {len(there)}."
-        )
-    say = verbose if callable(verbose) else print if verbose else lambda line: None
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    order = there[rng.permutation(len(there))]
-    n_held = max(GROUPS, round(held_out * len(order)))
-    fitted = counts[np.sort(order[n_held:])]
-    half = order[n_held:][: (len(order) - n_held) // 2]
-    halves = (counts[np.sort(half)], counts[np.sort(np.setdiff1d(order[n_held:], half))])
-    groups = [counts[np.sort(order[:n_held][group::GROUPS])] for group in range(GROUPS)]
-    parts = (fitted, *halves)
-    fits: list[tuple[PLSA, ...]] = []
-    rows: list[NumberOfTopics] = []
-    likelihoods: list[Array] = []
+    parts = _divided(counts, numbers[0], held_out, rng)
+    say = verbose if callable(verbose) else print if verbose else lambda line: None
+    compared: list[_Compared] = []
     interrupted = False
     try:
         for number in numbers:
-            began = clock()
-            before = fits[-1] if fits else (None, None, None)
-            found = tuple(
-                _fit(part, number, last, rng, parameters) for part, last in zip(parts, before, strict=True)
-            )
-            model, one, other = found
-            likelihoods.append(np.array([-log(model.perplexity(group)) for group in groups]))
-            row = NumberOfTopics(
-                number,
-                _perplexity(likelihoods[-1], groups),
-                0.0,
-                float(np.mean(model.coherence(fitted))),
-                _stability(one, other),
-                bool(model.converged_),
-                clock() - began,
-            )
-            rows.append(row)
-            fits.append(found)
+            compared.append(_compared(parts, number, compared[-1:], rng, parameters))
+            row = compared[-1].row
             say(f"{number} topics: perplexity {row.perplexity:.4g}, coherence {row.coherence:.3f}.")
     except KeyboardInterrupt:
-        if not fits:
+        if not compared:
             raise
         interrupted = True
-    best = min(range(len(rows)), key=lambda place: rows[place].perplexity)
-    worse = [_standard_errors(likelihoods[best] - values) for values in likelihoods]
-    table = [row._replace(worse=value) for row, value in zip(rows, worse, strict=True)]
-    chosen = next(place for place, value in enumerate(worse) if value <= 1.0)
-    models = {(TOPICS, row.n_components): found[0] for row, found in zip(rows, fits, strict=True)}
-    model = fits[chosen][0]
+    best = min(range(len(compared)), key=lambda place: compared[place].row.perplexity)
+    table = [
+        row._replace(worse=_standard_errors(compared[best].likelihoods - likelihoods))
+        for row, likelihoods, _ in compared
+    ]
+    chosen = next(place for place, row in enumerate(table) if row.worse <= 1.0)
+    model = compared[chosen].fits[0]
     if not interrupted:
-        model = _fit(counts, rows[chosen].n_components, model, rng, parameters)
+        model = _fit(counts, table[chosen].n_components, model, rng, parameters)
     if hasattr(usual, "feature_names_in_"):
         model.feature_names_in_ = usual.feature_names_in_
     reason = _reason(table, chosen, best)
+    models = {(TOPICS, row.n_components): fits[0] for row, _, fits in compared}
     return Selection(
         best=model,
         table=table,
         ranking=sorted(table, key=lambda row: (row is not table[chosen], row.perplexity)),
         criterion="perplexity",
         reason=reason,
-        models=models | {(TOPICS, rows[chosen].n_components): model},
+        models=models | {(TOPICS, table[chosen].n_components): model},
         interrupted=interrupted,
         shown=_shown(table, chosen, reason),
         curves={
@@ -189,6 +164,65 @@ def select_topics(
             for label, name in CURVES.items()
         },
     )
+
+
+class _Parts(NamedTuple):
+    """Documents that are fitted, all and in two halves, and groups of held-out ones."""
+
+    fitted: tuple[Counts, ...]
+    groups: list[Counts]
+
+
+class _Compared(NamedTuple):
+    """A row of the table, mean held-out log-likelihoods by group, and the fits to :class:`_Parts`."""
+
+    row: NumberOfTopics
+    likelihoods: Array
+    fits: tuple[PLSA, ...]
+
+
+def _divided(counts: Counts, least: int, held_out: float, rng: np.random.Generator) -> _Parts:
+    """Return the documents divided at random; nothing can be predicted of a document without words."""
+    there = np.flatnonzero(np.diff(counts.indptr))
+    wanted = max(LEAST_DOCUMENTS, 2 * least)
+    if len(there) < wanted:
+        raise ValueError(
+            f"X must have at least {wanted} documents with words to compare numbers of topics, got "
+            f"{len(there)}."
+        )
+    order = there[rng.permutation(len(there))]
+    n_held = max(GROUPS, round(held_out * len(order)))
+    held, used = order[:n_held], order[n_held:]
+    half = len(used) // 2
+    fitted = tuple(counts[np.sort(part)] for part in (used, used[:half], used[half:]))
+    return _Parts(fitted, [counts[np.sort(held[group::GROUPS])] for group in range(GROUPS)])
+
+
+def _compared(
+    parts: _Parts,
+    number: int,
+    before: Sequence[_Compared],
+    rng: np.random.Generator,
+    parameters: dict[str, Any],
+) -> _Compared:
+    """Return fits with a number of topics, from the last ones ``before``, and what they say."""
+    began = clock()
+    last = before[0].fits if before else (None, None, None)
+    fits = tuple(
+        _fit(part, number, fit, rng, parameters) for part, fit in zip(parts.fitted, last, strict=True)
+    )
+    model, one, other = fits
+    likelihoods = np.array([-log(model.perplexity(group)) for group in parts.groups])
+    row = NumberOfTopics(
+        number,
+        _perplexity(likelihoods, parts.groups),
+        0.0,
+        float(np.mean(model.coherence(parts.fitted[0]))),
+        _stability(one, other),
+        bool(model.converged_),
+        clock() - began,
+    )
+    return _Compared(row, likelihoods, fits)
 
 
 def _shown(table: Sequence[NumberOfTopics], chosen: int, reason: str) -> Table:
@@ -232,7 +266,7 @@ def split_topics(components: Array, shares: Array, number: int, rng: np.random.G
 
 
 def _fit(
-    counts: Any, number: int, last: PLSA | None, rng: np.random.Generator, parameters: dict[str, Any]
+    counts: Counts, number: int, last: PLSA | None, rng: np.random.Generator, parameters: dict[str, Any]
 ) -> PLSA:
     """Return a fit with a number of topics, from the last one; raise KeyboardInterrupt after Ctrl-C."""
     given = parameters if last is None else parameters | _start_from(last, counts, number, rng, parameters)
@@ -248,7 +282,7 @@ def _fit(
 
 
 def _start_from(
-    last: PLSA, counts: Any, number: int, rng: np.random.Generator, parameters: dict[str, Any]
+    last: PLSA, counts: Counts, number: int, rng: np.random.Generator, parameters: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the start of a fit: the last one's topics, of which the largest are split.
 
@@ -277,7 +311,7 @@ def _sequence(numbers: Any) -> list[Any]:
     return found
 
 
-def _perplexity(likelihoods: Array, groups: Sequence[Any]) -> float:
+def _perplexity(likelihoods: Array, groups: Sequence[Counts]) -> float:
     """Return the perplexity of all groups from their mean log-likelihoods."""
     tokens = np.array([float(group.sum()) for group in groups])
     return float(np.exp(-(tokens @ likelihoods) / tokens.sum()))

@@ -9,12 +9,10 @@ from scipy import stats
 
 import swiftem
 from swiftem import methods, models
-from swiftem.core.algorithm import Algorithm1
 from swiftem.data import ArraySource, NpySource
 from swiftem.kernels.compile import kernel
 from swiftem.mixture.compute import conditionals as missing_cells
 from swiftem.mixture.compute.missing_kernel import complete_rows, make_completion
-from swiftem.mixture.compute.steps import StepsLoop
 
 N, D, M, REG = 60, 3, 2, 0.05
 KINDS = ("full", "tied", "diag", "spherical")
@@ -196,21 +194,6 @@ def test_rows_in_float32(kind):
         for kernels in ("auto", "reference")
     )
     np.testing.assert_allclose(one.s, other.s, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_compiled_lane_is_taken(kind, monkeypatch):
-    taken = []
-    for lane in (StepsLoop, Algorithm1):
-        monkeypatch.setattr(
-            lane, "advance", lambda self, now, stop: taken.append(type(self)) or setattr(now, "k", stop)
-        )
-    y = rows()
-    model, theta0 = start(kind, y)
-    for name in [*STOCHASTIC, "em"]:
-        swiftem.run(model, y, helpers.make_method(name), theta0=theta0, n_iter=1, seed=0)
-    compiled = [Algorithm1 if name == "opt-fiem" else StepsLoop for name in STOCHASTIC]
-    assert taken == [*compiled, Algorithm1]
 
 
 def completed(z, given):

@@ -14,7 +14,7 @@ import swiftem
 from swiftem.core.compute import Compute, Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.mixture import plan
+from swiftem.mixture import resolve
 from swiftem.mixture.compute import numpy as small_expectation
 from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, exponentials
 from swiftem.models import GaussianMixtureModel, MixtureModel
@@ -82,7 +82,7 @@ def test_the_fit_is_that_of_compiled_code(kind, weighted, monkeypatch):
         return mixture.fit(X, sample_weight=weight)
 
     small = fit()
-    monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(resolve, "SMALL", 0)
     compiled = fit()
     assert small.n_iter_ == compiled.n_iter_
     np.testing.assert_allclose(small.means_, compiled.means_, rtol=1e-11, atol=1e-11)

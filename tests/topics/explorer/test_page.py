@@ -13,9 +13,8 @@ from swiftem.data import CorpusCounts
 from swiftem.data.documents.corpus import count_texts
 from swiftem.data.documents.counts import Texts
 from swiftem.fit.history import History, Moment
-from swiftem.topics.explorer.content import explorer_content
+from swiftem.topics.explorer.content import Topic, TopicSummary, explorer_content, summarise_topics
 from swiftem.topics.explorer.page import topics_page
-from swiftem.topics.explorer.summary import Topic, TopicSummary, summarise_topics
 
 FRUIT, TOOLS = "apple pear plum apple fig common", "hammer saw chisel saw plane common"
 HISTORY = History([Moment(p, p / 10, 7 - p / 10, 1.0, 0, "sem" if p == 1 else "em") for p in (1.0, 2.0, 3.0)])

@@ -141,7 +141,7 @@ def read_corpus(
     vocabulary : str or path, optional
         For counts, the file with the words, one per line.
     known_words : sequence of str, optional
-        Count only these words, in this order: those of a fitted model.
+        Count only these words, in this order, such as the words of a fitted model.
     leave_out : str or path, optional
         A subfolder of a folder of texts that is not read, for example the one for results.
 

@@ -4,8 +4,8 @@ A word is a run of at least three letters, in any script, in lower case. Numbers
 ``_``, are not words. Words with an apostrophe are whole: "farmer's" is "farmer", "l'eau" is "eau", "don't"
 and "we'll" are left out like the words that they stand for, and "aujourd'hui" is one word.
 
-English stop words are scikit-learn's; those of other languages come from the package ``stopwordsiso``, which
-the extra ``languages`` installs.
+English stop words are scikit-learn's; stop words of other languages come from the package ``stopwordsiso``,
+which the extra ``languages`` installs.
 """
 
 from __future__ import annotations

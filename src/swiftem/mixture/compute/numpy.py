@@ -7,7 +7,7 @@ of y]; it loses digits if samples are far from the centre. The *whitened* one ta
 
 :func:`posterior` is the definition. :class:`NumpyCompute` is for small data: without compilation and
 without threads. T(y), with its first entry 1, is computed once and kept, (1 + p, n): the rule for small
-problems bounds its size (:mod:`swiftem.mixture.plan`). A pass is two matrix products with a
+problems bounds its size (:mod:`swiftem.mixture.resolve`). A pass is two matrix products with a
 softmax in between, on blocks that stay in the second-level cache. Up to about 100,000 responsibilities it
 is as fast as compiled code, which calls the same products and saves only the return to Python.
 """

@@ -30,10 +30,10 @@ import numpy as np
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem
 from swiftem.core.types import Theta
+from swiftem.fit.validated import rows_of
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.mixture.compute.batched import BatchedCompute, is_batchable
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.rows import rows_of
 from swiftem.mixture.starts.candidate_starts import candidate_starts, kinds_for
 from swiftem.mixture.starts.collapsed_components import on_few_values
 from swiftem.mixture.starts.em_of_candidates import Improved, em_of_candidates

@@ -16,7 +16,7 @@ def _no_compiled_tokens(model: Any, source: Source, placement: Placement) -> str
         return "plain NumPy is asked for"
     from swiftem.topics.compute.tokens import is_readable
 
-    return None if is_readable(source) else "the counts are not those of tokens in memory"
+    return None if is_readable(source) else "the counts are not of tokens in memory"
 
 
 def _no_units(model: Any, source: Source, placement: Placement) -> str | None:

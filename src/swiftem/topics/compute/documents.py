@@ -26,6 +26,10 @@ from swiftem.topics.compute.corpus import Corpus, Documents
 from swiftem.topics.documents import FEW, FLUSH, ROUNDS, TOLERANCE, BoundDocuments, word_topic
 
 LEAST_SCALE = 1e-80
+BATCH = 128
+"""Documents per step of a stream."""
+STREAM_ROUNDS = 10
+"""Maximum number of rounds to fold a document of a stream in."""
 UPDATES = (Update(), Update(reference="anchor"))
 """Updates of :class:`DocumentsLoop`: sem and sem-vr."""
 
@@ -113,7 +117,7 @@ class DocumentsCompute(Compute):
         return counts.ravel() / self._source.total_weight
 
     def loop(self, task: Task) -> Loop:
-        """Return iterations whose cost is that of their batch, for sem and sem-vr."""
+        """Return iterations that cost O(batch), for sem and sem-vr."""
         update = declared(task.method)
         if update is None or update not in UPDATES or self.placement.form == "reference":
             return Algorithm1(task)
@@ -142,7 +146,7 @@ class RunningCounts:
     r"""Statistics = centre + scale·u: a step of sem or sem-vr changes ``scale`` and the words of a batch.
 
     deviation ← (1 − γ)·deviation + γ·change, where the deviation is scale·u, costs O(words of the batch),
-    whatever the size of the vocabulary. The M-step is that of ``topics/documents.py``.
+    whatever the size of the vocabulary. The M-step is defined in ``topics/documents.py``.
 
     Parameters
     ----------
@@ -170,7 +174,7 @@ class RunningCounts:
         self._centre_total, self._total = np.zeros(counts.shape[1]), counts.sum(axis=0)
 
     def _totals(self, total: Array) -> tuple[float, Array]:
-        """Return the factor of β, and the topics' totals with it, given those of the deviation."""
+        """Return the factor of β, and the topics' totals with it, given the totals of the deviation."""
         of_counts = total + self._centre_total
         strength = float(of_counts.sum()) / self.tokens
         return strength, of_counts + strength * self._beta_total
@@ -235,7 +239,7 @@ class RunningCounts:
 
 
 class DocumentsLoop:
-    """Iterations whose cost is that of their batch, from a method's update.
+    """Iterations that cost O(batch), from a method's update.
 
     θ of the words of a batch is computed from the running statistics. ``now`` gets θ and s at the end of a
     stretch, but they are not read back: the end of a stretch changes no bit.
@@ -313,3 +317,32 @@ class DocumentsLoop:
                 self.running, self._stored, self._given = running, now.s, now.theta
                 if now.is_m_step and now.k > now.rejected:
                     self._given = None
+
+
+def counts_after(counts: Array, documents: Documents, alpha: Array, beta: Array, power: float) -> Array:
+    """Return the expected counts of words in topics (K, V) after more documents.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (K, V)
+        The counts before.
+    documents : Documents
+        The new documents.
+    alpha, beta : ndarray
+        Added to counts of topics in documents, and of words in topics.
+    power : float
+        How fast old documents are forgotten.
+    """
+    seen = first_seen = float(counts.sum())
+    running = RunningCounts(counts.T, beta, seen)
+    for start in range(0, documents.n, BATCH):
+        index = np.arange(start, min(start + BATCH, documents.n))
+        batch: Documents = documents.take(index).y  # type: ignore[assignment]
+        if batch.total > 0:
+            uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
+            change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, STREAM_ROUNDS, TOLERANCE)
+            gamma = 1.0 - (seen / (seen + batch.total)) ** power
+            running.step(batch.words, change * (first_seen / batch.total), gamma)
+            seen += batch.total
+            running.tokens = seen
+    return np.ascontiguousarray(running.counts().T) * (seen / first_seen)

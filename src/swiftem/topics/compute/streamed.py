@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,19 @@ from numpy.typing import ArrayLike
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout
 from swiftem.core.types import Array, Index
-from swiftem.data.documents.counts import DocumentSource, FileDocuments, SpooledDocuments, checked_sparse
+from swiftem.data.documents.counts import (
+    DocumentSource,
+    FileDocuments,
+    PathName,
+    SpooledDocuments,
+    checked_sparse,
+)
 from swiftem.data.stored import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
 from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents
+
+if TYPE_CHECKING:
+    from swiftem.data.documents.counts import Counts
 
 PARTS = 4
 """Maximum number of pieces of a block: each has sums of its own, which stay for the whole pass."""
@@ -25,8 +34,8 @@ BLOCK = 4096
 class StreamedDocuments(Corpus):
     """Documents that are read in blocks.
 
-    Blocks come in the order of the source, and the next ones are read ahead. Sums over documents are those of
-    the blocks, added in order. Batches are drawn from the blocks in order, shuffled within a block.
+    Blocks come in the order of the source, and the next ones are read ahead. Sums over documents are sums of
+    blocks, added in order. Batches are drawn from the blocks in order, shuffled within a block.
 
     Parameters
     ----------
@@ -56,7 +65,9 @@ class StreamedDocuments(Corpus):
     access: ClassVar[Access] = "sequential"
     most_spare: ClassVar[int] = 0
 
-    def __init__(self, source: DocumentSource, weight: ArrayLike | None = None, scratch: Any = None) -> None:
+    def __init__(
+        self, source: DocumentSource, weight: ArrayLike | None = None, scratch: PathName | None = None
+    ) -> None:
         is_text = isinstance(source, FileDocuments)
         self._source = SpooledDocuments(source, BLOCK, scratch) if is_text else source
         self.n_words = source.n_words
@@ -83,7 +94,7 @@ class StreamedDocuments(Corpus):
         self._held: dict[int, Documents] = {}
         self._coming: Generator[tuple[slice, Documents], None, None] | None = None
 
-    def _counts(self) -> Iterator[tuple[int, Any]]:
+    def _counts(self) -> Iterator[tuple[int, Counts]]:
         """Yield the validated blocks of the source, which may be user-defined."""
         for first, block in self._source.blocks(BLOCK):
             counts = checked_sparse(f"The block of X from document {first} on", block).tocsr()

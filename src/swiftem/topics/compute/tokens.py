@@ -229,7 +229,7 @@ class TokensLoop(CompiledLoop):
         self._stored, self._held = now.s, True
 
     def prepared(self, theta: PLSATheta) -> None:
-        """Write the anchor's θ next to the statistics, or as that of the previous iteration."""
+        """Write the anchor's θ next to the statistics, or as θ of the previous iteration."""
         if self._before is None:
             self.tables.documents[:, 2], self.tables.words[:, 2] = theta.doc_topic, _working(theta).T
         else:

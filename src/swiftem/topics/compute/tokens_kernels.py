@@ -186,7 +186,7 @@ def iterate(tokens, steps, order, tables, scale, correction, work, memory, befor
     steps : ndarray, shape (T,)
         γ of each iteration.
     order : ndarray of int, shape (T·b,) or (T·2b,)
-        The drawn tokens of each iteration, then those of the second stream (fiem).
+        The drawn tokens of each iteration, then the tokens of the second stream (fiem).
     tables : Tables
         The statistics, changed.
     scale : float

@@ -1,17 +1,18 @@
 """Passes over documents in PyTorch, in float64: the definition of correct on a device.
 
-The equations are in ``documents.py``; ``numpy.py`` has the same in NumPy. Entries are gone through twice, in
-the order of documents and in that of words: both sides compute the responsibilities, and each adds its own,
-segment by segment, in order. ``triton.py`` has the same sums in float32, by a kernel.
+The equations are in ``documents.py``; ``numpy.py`` has the same in NumPy. Entries are gone through twice, by
+document and by word: both sides compute the responsibilities, and each adds its own, segment by segment, in
+order. ``triton.py`` has the same sums in float32, by a kernel.
 
 Counts that do not fit into the device's memory are copied there in every pass, block by block, as
-:class:`StreamedPasses` does. :func:`passes_for` chooses.
+:class:`StreamedPasses` does. :func:`passes_for` chooses. :class:`DeviceTopics` has em's passes with what
+``topics/em.py`` says; topics stay on the device between them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,25 +24,13 @@ from swiftem.core.checks import MemoryLimitError
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index
 from swiftem.kernels.torch_device import LIVE, copied
-from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.corpus import Documents, nothing
 from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
+from swiftem.topics.documents import FLUSH
+from swiftem.topics.em import LEAST, decorrelated, make_room, with_background
 
 if TYPE_CHECKING:
-    from swiftem.topics.compute.device_documents import DeviceDocuments
-
-__all__ = [
-    "DeviceCounts",
-    "LeftOut",
-    "Pass",
-    "Side",
-    "StreamedPasses",
-    "TorchPasses",
-    "by_row",
-    "bytes_needed",
-    "host_blocks",
-    "left_out_of",
-    "passes_for",
-]
+    from swiftem.topics.compute.corpus import DeviceDocuments
 
 log = logging.getLogger("swiftem")
 
@@ -58,6 +47,8 @@ FAST_WORK = 64 << 20
 """Memory of temporary arrays of kernels."""
 TABLES = 12
 """Arrays (V, K) of float64 on the device: words of topics, their counts, sums, and copies."""
+AHEAD = 1 << 16
+"""Documents that are extrapolated at a time."""
 COPIES = 8
 """Arrays (D, K) on the device while documents are folded in, in addition to the blocks that are copied."""
 
@@ -502,9 +493,122 @@ def passes_for(documents: DeviceDocuments, alpha: Array, dtype: type) -> TorchPa
 
 
 def kernel_passes(n_topics: int) -> type[TorchPasses]:
-    """Return the passes by kernels, or those of PyTorch without Triton, or if there are too many topics."""
+    """Return the passes by kernels, or by PyTorch if Triton is missing or there are too many topics."""
     try:
         from swiftem.topics.compute.triton import MOST_TOPICS, KernelPasses
     except ImportError:  # Triton is for Linux
         return TorchPasses
     return KernelPasses if n_topics <= MOST_TOPICS else TorchPasses
+
+
+def m_step(counts: Tensor, beta: Tensor) -> Tensor:
+    """Return words of topics (V, K) from counts (V, K) and β (1, K) or (V, K); uniform if there are none."""
+    filled = counts.clamp(min=0.0).add_(beta)
+    totals = filled.sum(dim=0)
+    is_there = (totals > 0.0) & torch.isfinite(totals)
+    found = torch.where(is_there, filled.div_(totals), 1.0 / len(filled))
+    return torch.where(found < FLUSH, 0.0, found)
+
+
+class DeviceTopics:
+    """em's passes over documents on a device.
+
+    Parameters
+    ----------
+    passes : TorchPasses
+        The passes over the documents.
+    beta : ndarray, shape (1, 1), (1, V) or (K, V)
+        Added to topics' counts of words.
+    topics, doc_topic, counts : ndarray, shapes (K, V), (D, K) and (K, V)
+        Where em starts or resumes; counts may be None.
+    leave_one_out : bool
+        Whether tokens are left out of the counts that explain them, as soon as there are counts.
+    background, decorrelation : bool and float
+        Whether topic 0 is a background, and how strongly topics repel each other.
+    momentum : float
+        Strength of the momentum.
+    state : tuple of ndarrays or None
+        Counts (K, V) and topics of documents (D, K) after the pass before: the state of the momentum.
+    """
+
+    def __init__(
+        self,
+        passes: TorchPasses,
+        beta: Array,
+        topics: Array,
+        doc_topic: Array,
+        counts: Array | None,
+        *,
+        leave_one_out: bool = False,
+        background: bool = False,
+        decorrelation: float = 0.0,
+        momentum: float = 0.0,
+        state: tuple[Array, Array] | None = None,
+    ) -> None:
+        self._passes, self._leave_one_out, self._momentum = passes, leave_one_out, momentum
+        self._background, self._strength = background, decorrelation
+        self._beta = passes.on_device(np.broadcast_to(beta.T, (beta.shape[1], passes.n_topics)))
+        self._topics, self._doc_topic = passes.on_device(topics.T), passes.shares(doc_topic)
+        self._counts = None if counts is None else passes.on_device(counts.T)
+        self._behind: tuple[Tensor, Tensor] | None = None
+        if state is not None:
+            self._behind = passes.on_device(state[0].T), passes.shares(state[1])
+
+    def step(
+        self,
+        between: Callable[[], None] = nothing,
+        *,
+        add_background: bool = False,
+        least: float = -np.inf,
+    ) -> float:
+        """As :meth:`swiftem.topics.em.HostPasses.step`."""
+        between()
+        left_out, beta = None, self._beta
+        if self._leave_one_out and self._counts is not None:
+            totals = self._counts.clamp(min=0.0).sum(dim=0) + beta.expand_as(self._counts).sum(dim=0)
+            left_out = left_out_of(totals, beta)
+        found = self._passes.em(self._doc_topic, self._topics, left_out)
+        counts, self._doc_topic = found.by_word, found.doc_topic
+        if add_background:
+            by_topic, place = with_background(counts.T)
+            counts, used = by_topic.T, self._doc_topic[:, : self._passes.n_topics]
+            shares = used.double()
+            make_room(shares, place)
+            used.copy_(shares)
+        value = float(found.log_likelihood)
+        if self._strength:
+            topics = m_step(counts, beta).T
+            counts = decorrelated(counts.T, topics, self._strength, self._background).T
+        self._counts = self._ahead(counts, value < least) if self._momentum else counts
+        self._topics = m_step(self._counts, beta)
+        return value
+
+    def _ahead(self, counts: Tensor, is_worse: bool) -> Tensor:
+        """Return the counts that the next pass begins at; topics of documents are changed likewise."""
+        before = self._behind
+        if before is None or is_worse:
+            self._behind = counts.clone(), self._doc_topic.clone()
+            return counts
+        for first in range(0, len(self._doc_topic), AHEAD):
+            now, earlier = (part[first : first + AHEAD] for part in (self._doc_topic, before[1]))
+            ahead = self._extrapolated(now.double(), earlier)
+            earlier.copy_(now)
+            now.copy_(ahead.div_(ahead.sum(dim=1, keepdim=True)))
+        self._behind = counts.clone(), before[1]
+        return self._extrapolated(counts, before[0])
+
+    def _extrapolated(self, now: Tensor, before: Tensor) -> Tensor:
+        return ((now - before) * self._momentum + now).maximum(LEAST * now)
+
+    def read(self) -> tuple[Array, Array, Array | None]:
+        """Return topics (K, V), doc_topic (D, K), and counts (K, V) or None, as arrays."""
+        counts = None if self._counts is None else self._counts.cpu().numpy().T
+        return self._topics.cpu().numpy().T, self._passes.array(self._doc_topic), counts
+
+    @property
+    def state(self) -> tuple[Array, Array] | None:
+        """State of the momentum as arrays: counts (K, V), doc_topic (D, K)."""
+        if self._behind is None:
+            return None
+        counts, doc_topic = self._behind
+        return counts.cpu().numpy().T, self._passes.array(doc_topic)

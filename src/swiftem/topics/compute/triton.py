@@ -7,7 +7,7 @@ Nothing is added atomically: results have the same bits in every run. At most 25
 float32; sums of segments are added in float64.
 
 Tables have S numbers per row, K of them in use and zeros behind them; P is the next power of two. Limits are
-those of ``topics/compute/passes_kernels.py`` in float32.
+as in ``topics/compute/passes_kernels.py`` in float32.
 """
 
 from __future__ import annotations

@@ -6,11 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swiftem.core.types import Array, Index
 from swiftem.show.numbers import counted
+
+if TYPE_CHECKING:
+    from swiftem.topics.plsa import PLSA
 
 KIND = "topic names"
 LARGEST = 1 << 24
@@ -37,7 +41,7 @@ class TopicNames:
     groups: tuple[tuple[int, ...], ...]
     words: tuple[tuple[str, ...], ...]
 
-    def apply(self, model: Any, words: Sequence[str]) -> tuple[Any, tuple[str, ...], list[str]]:
+    def apply(self, model: PLSA, words: Sequence[str]) -> tuple[PLSA, tuple[str, ...], list[str]]:
         """Return the model with topics merged, a name for each topic, and sentences on what did not fit.
 
         Topics are recognised by their first words, so that names survive another fit. A model that has as
@@ -136,7 +140,7 @@ def _is_topic(topic: Any) -> bool:
     return is_named and _is_list(topic.get("merge"), lambda k: type(k) is int)
 
 
-def _matched(wanted: Sequence[set[str]], found: Sequence[set[str]]) -> tuple[Any, Any]:
+def _matched(wanted: Sequence[set[str]], found: Sequence[set[str]]) -> tuple[Index, Array]:
     """Return the topic of each wanted set of words, and the share of its words that are found there."""
     from scipy.optimize import linear_sum_assignment
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.fit.history import History
 from swiftem.show.numbers import share_text, signed
-from swiftem.topics.explorer.content import as_json
-from swiftem.topics.explorer.summary import TopicSummary
+from swiftem.topics.explorer.content import TopicSummary, as_json
 
 SCRIPTS = ("data", "dom", "map", "list", "detail", "parts", "names", "search", "main")
 POLICY = (
@@ -27,7 +27,7 @@ POLICY = (
 def topics_page(
     content: Mapping[str, Any],
     summary: TopicSummary,
-    history: Any,
+    history: History,
     *,
     fit: str,
     command: str,
@@ -60,7 +60,7 @@ def topics_page(
     Examples
     --------
     >>> from swiftem.fit.history import History, Moment
-    >>> from swiftem.topics.explorer.summary import Topic, TopicSummary
+    >>> from swiftem.topics.explorer.content import Topic, TopicSummary
     >>> html = topics_page(
     ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),
     ...     History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em")]),
@@ -124,7 +124,7 @@ def _without_scripts(summary: TopicSummary) -> str:
 
 def _about(
     summary: TopicSummary,
-    history: Any,
+    history: History,
     fit: str,
     command: str,
     settings: Mapping[str, str],
@@ -156,7 +156,7 @@ def _pairs(values: Mapping[str, str]) -> str:
     return f"<dl>{rows}</dl>"
 
 
-def _curve(history: Any) -> str:
+def _curve(history: History) -> str:
     """Return the likelihood against passes as SVG."""
     if not len(history):
         return ""

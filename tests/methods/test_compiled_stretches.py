@@ -1,0 +1,124 @@
+"""Compiled stretches do what methods do iteration by iteration, in every order and with any weights."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import compiled_models
+import helpers
+import numpy as np
+import pytest
+from helpers import STOCHASTIC, assert_close, leaves, make_method
+
+from swiftem import methods, models
+from swiftem.core.method import Update
+from swiftem.kernels.loop import CompiledLoop
+from swiftem.testing import check_method
+
+
+class DampedState(NamedTuple):
+    centre: np.ndarray
+    memory: np.ndarray
+
+
+@dataclass(frozen=True)
+class Damped(methods.Method):
+    """A method of one's own: fiem whose correction counts by 0.7."""
+
+    step_size: float = 0.1
+    batch_size: int = 1
+
+    name: ClassVar[str] = "damped"
+    index_streams: ClassVar[int] = 2
+    access: ClassVar[str] = "random"
+    remembers: ClassVar[bool] = True
+    update: ClassVar[Update] = Update(reference="memory", renewed_by="other", correction=0.7)
+
+    def init(self, theta, s, memory):
+        return DampedState(s, memory)
+
+    def proxy(self, k, theta, draws, state, e_step):
+        i, j = map(e_step.take, draws)
+        change = e_step.rows(i, theta) - 0.7 * state.memory[draws[0]]
+        proxy = 0.7 * state.centre + e_step.mean(i, change)
+        rows = e_step.rows(j, theta)
+        centre = state.centre + e_step.share(j, rows - state.memory[draws[1]])
+        state.memory[draws[1]] = rows
+        return proxy, state._replace(centre=centre)
+
+
+@dataclass(frozen=True)
+class Smaller(methods.IncrementalEM):
+    """iem with smaller steps."""
+
+    step_size: float = 0.3
+
+
+OPT_FIEM = {
+    f"opt-fiem, {correction}, {dtype}": {"correction": correction, "memory_dtype": dtype}
+    for correction in ("optimal", 0.6) for dtype in ("float64", "float32")
+}  # fmt: skip
+METHODS = {
+    **{
+        f"{name}, {order}": lambda b, name=name, order=order: make_method(
+            name, step_size=0.05, batch_size=b, order=order
+        )
+        for name in STOCHASTIC for order in ("shuffled", "weighted")
+    },
+    **{
+        name: lambda b, options=options: methods.OptFIEM(step_size=0.1, batch_size=b, **options)
+        for name, options in OPT_FIEM.items()
+    },
+    **{
+        f"spider, {kind}": lambda b, kind=kind: methods.SpiderEM(0.1, b, epoch_length=9, renewals=kind)
+        for kind in ("fixed", "geometric")
+    },
+    "damped": lambda b: Damped(batch_size=b),
+    "smaller steps": lambda b: Smaller(batch_size=b),
+}  # fmt: skip
+
+
+def problem_of(kind):
+    if kind == "topics":
+        return helpers.topics(90, D=6, V=7, K=3)._replace(sample_weight=np.linspace(2.0, 0.5, 6))
+    weight = np.random.default_rng(0).exponential(size=120) + 0.05
+    if kind == "functions":
+        of = compiled_models.own(n=120)
+        return helpers.Problem(of.model, of.y, of.theta0, 120, None, weight)
+    y = np.random.default_rng(0).normal(size=(120, 2)) + 4.0 * (np.arange(120) % 2)[:, None]
+    return helpers.Problem(models.GaussianMixtureModel(2, covariance=kind), y, None, 120, None, weight)
+
+
+KINDS = ("unit", "full", "tied", "diag", "spherical", "topics", "functions")
+SIZES = [(kind, b) for kind in KINDS for b in (1, 6)] + [("unit", 1100)]
+"""Mixtures with unit variances have loops of their own for large batches."""
+
+
+@pytest.mark.parametrize(("kind", "b"), SIZES)
+@pytest.mark.parametrize("name", METHODS)
+def test_stretches_do_the_same(kind, b, name, monkeypatch):
+    taken, stretch = [], CompiledLoop.stretch
+    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
+    problem, method = problem_of(kind), METHODS[name](b)
+    options = {"n_iter": 60, "seed": 5, "record_every": 7}
+    compiled, plain = (problem.run(method, kernels=way, **options) for way in ("auto", "reference"))
+    is_learned = isinstance(method, methods.OptFIEM) and method.correction == "optimal"
+    assert bool(taken) != is_learned  # a learned λ runs by its proxy
+    assert (compiled.passes, compiled.rejected) == (plain.passes, plain.rejected)
+    pairs = [(one.s, two.s) for one, two in zip(compiled.path, plain.path, strict=True)]
+    pairs += zip(*(leaves(result.state.method or ()) for result in (compiled, plain)), strict=True)
+    for ours, theirs in pairs:
+        if "float32" in name:  # a difference in the last bit of float64 may round to the next float32
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+        else:
+            assert_close(ours, theirs)
+
+
+def test_a_method_of_ones_own_is_one():
+    check_method(Damped())
+
+
+def test_streams_and_memory_follow_from_the_update():
+    kind = type("Other", (Damped,), {"update": Update("memory", "drawn")})
+    assert (kind.index_streams, kind.remembers, kind.access) == (1, True, "random")
+    kind = type("Another", (Damped,), {"update": Update("anchor")})
+    assert (kind.index_streams, kind.remembers, kind.access) == (1, False, "sequential")
