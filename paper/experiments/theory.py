@@ -149,21 +149,11 @@ def _stops(
     model: GaussianMixtureModel, y: Array, method: Method, start: Array, stops: Sequence[int], rng: Any
 ) -> Iterator[Result]:
     """Yield the result of one run after each of these iterations."""
-    result: Result | None = None
+    done, given = 0, {"s0": start, "seed": rng}
     for k in stops:
-        if result is None:
-            result = run(model, y, method, s0=start, n_iter=k, seed=rng)
-        else:
-            result = run(
-                model,
-                y,
-                method,
-                theta0=result.theta,
-                s0=result.s,
-                state=result.state,
-                n_iter=k - result.n_iter,
-            )
-        yield complete(result)
+        result = complete(run(model, y, method, n_iter=k - done, **given))
+        done, given = k, {"theta0": result.theta, "s0": result.s, "state": result.state}
+        yield result
 
 
 def _square(model: GaussianMixtureModel, y: Array, incremental: bool, result: Result) -> float:

@@ -266,7 +266,7 @@ def test_words_are_chosen(run, tmp_path):
     own = tmp_path / "own.txt"
     own.write_text("ripe\nnew the and")
     output = run(texts, "-k", 2, "--out", tmp_path / "out", "--stop-words", own)
-    assert "leave them out with drop_common=0.3, or as stop words." in output
+    assert "leave them out as stop words, or with drop_common=0.3 in Python." in output
     own.write_text("ripe new the and common word")
     run(texts, "-k", 2, "--out", tmp_path / "out", "--phrases", "--stop-words", own)
     words = {row["word"] for row in read(tmp_path / "out" / "topic_words.parquet")}

@@ -141,11 +141,12 @@ class Drive:
 
     def go(self) -> None:
         """Go through the phases, from the saved one if there is a checkpoint."""
-        if not self._resume():
-            self._begin(0)
-        elif self._is_over:
+        is_resumed = self._resume()
+        if self._is_over:
             return
         try:
+            if not is_resumed:
+                self._begin(0)
             while not self._is_over:
                 self._advance()
             self.check()

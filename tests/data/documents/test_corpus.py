@@ -212,7 +212,7 @@ def test_common_words_are_reported_and_left_out_on_request(tmp_path):
     (note,) = read_corpus(file).notes
     assert note == (
         "6 words are in over 30% of the documents: fish, grown, live, maize, ponds, rice. If they "
-        "say nothing of a topic, leave them out with drop_common=0.3, or as stop words."
+        "say nothing of a topic, leave them out as stop words, or with drop_common=0.3 in Python."
     )
     found = read_corpus(file, drop_common=0.6, stop_words=["less"])
     assert (found.words[:2], found.notes) == (("and", "are"), ())

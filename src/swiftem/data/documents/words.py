@@ -367,5 +367,5 @@ def note_on_common(counts: Counts, words: Sequence[str]) -> list[str]:
     subject = "1 word is" if len(common) == 1 else f"{len(common)} words are"
     return [
         f"{subject} in over {COMMON:.0%} of the documents: {which}. If they say nothing of a topic, leave "
-        f"them out with drop_common={COMMON}, or as stop words."
+        f"them out as stop words, or with drop_common={COMMON} in Python."
     ]
