@@ -37,7 +37,7 @@ def test_a_fit_that_died_goes_on(rows, tmp_path, call, monkeypatch):
     _, stderr = call(*options(rows, folder, out), code=2)
     said = " ".join(stderr.replace("│", " ").split())
     assert "Invalid value for '--checkpoint': checkpoint=" in said
-    assert "use resume=True to resume it" in said
+    assert "use resume=True to resume it (--resume on the command line)" in said
     stdout, stderr = call(*options(rows, folder, out, "--resume"))
     assert stderr == ""
     assert f"Converged after {whole.n_iter_} passes" in stdout

@@ -253,7 +253,7 @@ REFUSED = {
     "other records": (lambda p, m, f: go_on(p, m, f, record_every=5), "its record_every is 4, here"),
     "other kernels": (lambda p, m, f: go_on(p, m, f, kernels="reference"), "its kernels is auto"),
     "without resume": (
-        lambda p, m, f: go_on(p, m, f, resume=False), "already has a run: use resume=True .--resume on the command line. to resume it",
+        lambda p, m, f: go_on(p, m, f, resume=False), "already has a run: use resume=True to resume it",
     ),
     "a wrong resume": (lambda p, m, f: go_on(p, m, f, resume="yes"), "resume must be True, False or 'auto'"),
 }  # fmt: skip

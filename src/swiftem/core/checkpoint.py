@@ -146,8 +146,8 @@ class Store:
                 return state
             if state.number:
                 raise ValueError(
-                    f"{self.name} already has a run: use resume=True (--resume on the command line) to resume "
-                    "it, or another folder."
+                    f"{self.name} already has a run: use resume=True to resume it (--resume on the command "
+                    "line), or another folder."
                 )
         # No run, or one that was killed before its first checkpoint and has lost nothing.
         state = StateFile(identity | environment())
