@@ -76,5 +76,5 @@ def test_fewer_documents_than_topics(run, folder, tmp_path):
     assert "'--topics': n_components must be at most the number of documents, but" in output
     (tmp_path / "one.txt").write_text("Rice and maize.\n")
     output = run(tmp_path / "one.txt", "--topics", 2, "--out", tmp_path / "out", code=2)
-    assert "one.txt has 1 document (each line is one), got 2." in output
+    assert "has 1 document (each line is one), got 2." in output
     assert not (tmp_path / "out").exists()

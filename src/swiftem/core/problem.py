@@ -34,7 +34,7 @@ TEXT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 BASE = 48 * 10**6
 """Memory of every run, whatever the data: compiled code, buffers of BLAS and threads (measured)."""
-OF_A_START = 36 * 10**6
+OF_A_START = 50 * 10**6
 """Memory of an estimator in addition to its passes: sampled rows, and statistics of candidates (measured)."""
 COPIES = 12
 """Vectors of statistics, and parameters of about that size, in memory at a time."""
