@@ -26,3 +26,19 @@ def test_hyper_parameters_are_fixed(name):
 @pytest.mark.parametrize(("n", "b", "epoch"), [(10, 1, 10), (10, 4, 3), (10, 20, 1), (1, 1, 1)])
 def test_epoch(name, n, b, epoch):
     assert helpers.make_method(name, batch_size=b).epoch(n) == (1 if name == "em" else epoch)
+
+
+def test_a_method_without_an_update_draws_one_sample():
+    class Own(methods.Method):
+        name = "own"
+
+        def proxy(self, k, theta, draws, state, e_step):
+            return e_step.mean(theta, draws[0]), state
+
+    assert (Own.index_streams, Own.access, Own.remembers) == (1, "sequential", False)
+
+
+def test_batches_are_as_large_as_an_int32():
+    assert methods.OnlineEM(batch_size=2**31 - 1).batch_size == 2**31 - 1
+    with pytest.raises(ValueError, match="batch_size"):
+        methods.OnlineEM(batch_size=2**31)

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from swiftem import RegressionMixture, methods, models
 from swiftem.data import ArraySource
-from swiftem.regression import newton_em
+from swiftem.regression import newton_em, regression_mixture
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.newton_em import Regressions, one_pass
 from swiftem.testing import check_model
@@ -303,7 +303,9 @@ def test_a_pass_over_counts_that_loses_is_undone(monkeypatch):
 
     started = []
     begin = newton_em.best_start
-    monkeypatch.setattr(newton_em, "best_start", lambda *given: (begin(*given), started.append(True))[0])
+    monkeypatch.setattr(
+        regression_mixture, "best_start", lambda *given: (begin(*given), started.append(True))[0]
+    )
     monkeypatch.setattr(newton_em, "one_pass", losing)
     found = RegressionMixture(2, family="poisson", random_state=0).fit(X, y)
     assert found.converged_

@@ -15,16 +15,10 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from swiftem.core.checkpoint import check_form
 from swiftem.core.types import Array, Tree
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, drive
-from swiftem.fit.history import History
-from swiftem.fit.watch import StartWatch
-from swiftem.regression.responses import Observed
-
-NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
+from swiftem.fit.driver import Drive, FitState, Outcome
 
 CANDIDATES, SHORT, ROWS = 10, 8, 2000
 """Candidates of a start, their passes, and the rows that they are compared on."""
@@ -278,55 +272,3 @@ class NewtonPass:
 
     def restore(self, kept: Any) -> None:
         """Restore nothing."""
-
-
-def fit_counts(estimator: Any, read: Observed, goes_on: bool) -> None:
-    """Fit by em, with Newton steps, from new starts or from the estimator's parameters, and set these."""
-    rows, values, n_components = read.rows, read.values, int(estimator.n_components)
-    weight = np.ones(len(rows)) if read.weight is None else read.weight
-    units = Units.of("poisson", rows, values, weight, bool(estimator.fit_intercept))
-    design = units.design(rows)
-
-    def make() -> list[Regressions]:
-        if goes_on:
-            return [units.inside(estimator._now()._replace(variances=np.ones(n_components)))]
-        random_state = check_random_state(estimator.random_state)
-        return [
-            best_start(
-                "poisson",
-                design,
-                values,
-                weight,
-                n_components,
-                float(estimator.smoothing),
-                np.random.default_rng(random_state.randint(2**31 - 1)),
-            )
-            for _ in range(estimator.n_init)
-        ]
-
-    def check(made: Any) -> None:
-        if len(made) != (1 if goes_on else estimator.n_init):
-            raise ValueError("there are more starts, or fewer")
-        one = np.empty(n_components)
-        for start in made:
-            check_form("start", start, Regressions(one, np.empty((n_components, design.shape[1])), one))
-
-    with estimator._checkpoint_of(read.source, estimator._now() if goes_on else None) as kept:
-        starts = kept.starts(make, check)
-
-        def one(number: int, watch: StartWatch) -> NewtonFit:
-            fit = NewtonFit(now=starts[number])
-            newton = NewtonPass(fit, design, values, weight, float(estimator.smoothing), float(estimator.tol))
-            keeper = kept.of_start(number)
-            drive(fit, [Phase(newton)], max_passes=int(estimator.max_iter), watch=watch, keeper=keeper)
-            return fit
-
-        with estimator._watcher(len(starts)) as watcher:
-            fit = max(watcher.map(one), key=lambda found: found.bound)
-    found = units.outside(fit.now)
-    estimator._set(found._replace(variances=np.full(n_components, np.nan)))
-    estimator.n_iter_, estimator.converged_, estimator.method_ = int(fit.passes), fit.converged, "em"
-    estimator.history_, estimator.lower_bound_ = History(fit.moments), fit.bound
-    estimator.lower_bounds_ = [-moment.objective for moment in fit.moments]
-    estimator.stationarity_ = np.nan
-    estimator._warn_of_end(fit, NOT_CONVERGED)

@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from swiftem.core.checkpoint import check_form
 from swiftem.core.checks import as_floats, check_simplex, in_numpy, shown
 from swiftem.core.types import Array
 from swiftem.fit.checkpoint import Place, kept_apart
+from swiftem.fit.driver import Phase, drive
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import read_weights
+from swiftem.fit.watch import StartWatch
 from swiftem.methods import EM, Method
 from swiftem.mixture.file import file_types
 from swiftem.mixture.resolve import METHOD_NAMES
@@ -26,11 +29,21 @@ from swiftem.mixture.scores import NUMBERS, criteria
 from swiftem.mixture.tables.profile import chosen_places, component_table
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.joint_mixture import JointMixture
-from swiftem.regression.newton_em import Regressions, fit_counts, log_densities, mean_of, normalised
+from swiftem.regression.newton_em import (
+    NewtonFit,
+    NewtonPass,
+    Regressions,
+    Units,
+    best_start,
+    log_densities,
+    mean_of,
+    normalised,
+)
 from swiftem.regression.responses import Observed, name_of, read_responses, read_rows
 from swiftem.show.numbers import counted, number_text
 from swiftem.show.table import Table
 
+NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
 INTERCEPT, NOISE = "(intercept)", "(noise)"
 """Names of these parameters beside those of the columns."""
 POINTS = 100
@@ -244,11 +257,52 @@ class RegressionMixture(Estimator):
             mixture.fit(read.source.y, sample_weight=read.weight)
             self._take(mixture)
         else:
-            fit_counts(self, read, goes_on)
+            self._fit_counts(read, goes_on)
         weight = np.ones(len(read.rows)) if read.weight is None else read.weight
         total, of_all, _ = self._totals(read.rows, read.values, weight)
         self.log_likelihood_ = total / of_all
         return self
+
+    def _fit_counts(self, read: Observed, goes_on: bool) -> None:
+        """Fit Poisson regressions, from new starts or from the current parameters."""
+        rows, values, smoothing = read.rows, read.values, float(self.smoothing)
+        weight = np.ones(len(rows)) if read.weight is None else read.weight
+        units = Units.of("poisson", rows, values, weight, bool(self.fit_intercept))
+        design, one = units.design(rows), np.ones(self.n_components)
+
+        def make() -> list[Regressions]:
+            if goes_on:
+                return [units.inside(self._now()._replace(variances=one))]
+            random_state = check_random_state(self.random_state)
+            seeds = (random_state.randint(2**31 - 1) for _ in range(self.n_init))
+            made = ("poisson", design, values, weight, self.n_components, smoothing)
+            return [best_start(*made, np.random.default_rng(seed)) for seed in seeds]
+
+        def check(made: Any) -> None:
+            if len(made) != (1 if goes_on else self.n_init):
+                raise ValueError("there are more starts, or fewer")
+            like = Regressions(one, np.empty((self.n_components, design.shape[1])), one)
+            for start in made:
+                check_form("start", start, like)
+
+        with self._checkpoint_of(read.source, self._now() if goes_on else None) as kept:
+            starts = kept.starts(make, check)
+
+            def fitted(number: int, watch: StartWatch) -> NewtonFit:
+                fit = NewtonFit(now=starts[number])
+                newton = NewtonPass(fit, design, values, weight, smoothing, float(self.tol))
+                keeper = kept.of_start(number)
+                drive(fit, [Phase(newton)], max_passes=int(self.max_iter), watch=watch, keeper=keeper)
+                return fit
+
+            with self._watcher(len(starts)) as watcher:
+                fit = max(watcher.map(fitted), key=lambda found: found.bound)
+        self._set(units.outside(fit.now)._replace(variances=np.full(self.n_components, np.nan)))
+        self.n_iter_, self.converged_, self.method_ = int(fit.passes), fit.converged, "em"
+        self.history_, self.lower_bound_ = History(fit.moments), fit.bound
+        self.lower_bounds_ = [-moment.objective for moment in fit.moments]
+        self.stationarity_ = np.nan
+        self._warn_of_end(fit, NOT_CONVERGED)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with more rows, by online EM, as :meth:`swiftem.Mixture.partial_fit`.
