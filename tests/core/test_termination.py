@@ -107,3 +107,8 @@ def test_given_draws_are_for_the_largest_k():
 def test_bad_n_iter(n_iter):
     with pytest.raises((TypeError, ValueError), match=r"^n_iter must be"):
         RandomTermination(n_iter)
+
+
+def test_a_step_that_is_too_long_is_named_by_its_iteration():
+    with pytest.raises(ValueError, match="at k = 3"):
+        RandomTermination(6).draw(lambda k: 0.5 if k < 3 else 2.0, np.random.default_rng(0))

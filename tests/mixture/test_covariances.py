@@ -11,7 +11,8 @@ import swiftem
 from swiftem import methods, models, posterior
 from swiftem.core.compute import Compute
 from swiftem.data import ArraySource, as_source
-from swiftem.mixture.covariance import ESTIMATED
+from swiftem.mixture.covariance import COVARIANCES, ESTIMATED
+from swiftem.mixture.gaussian_parameters import full_covariances
 
 RNG = np.random.default_rng(3)
 KINDS = list(ESTIMATED)
@@ -235,3 +236,13 @@ REFUSED = {
 @helpers.parametrize_cases(REFUSED)
 def test_refused(case):
     helpers.assert_refused(*case)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_coloured_rows_are_noise_again_if_whitened(kind):
+    _, theta = start(kind, clusters())
+    noise, labels = np.random.default_rng(4).normal(size=(50, 3)), np.arange(50) % 3
+    rows = COVARIANCES[kind].coloured(noise, theta.precisions_cholesky, labels)
+    covariances = full_covariances(theta.covariances, kind, 3, 3)
+    for row, z, m in zip(rows, noise, labels, strict=True):
+        assert row @ np.linalg.solve(covariances[m], row) == pytest.approx(z @ z, rel=1e-10)
