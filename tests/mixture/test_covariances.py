@@ -246,3 +246,17 @@ def test_coloured_rows_are_noise_again_if_whitened(kind):
     covariances = full_covariances(theta.covariances, kind, 3, 3)
     for row, z, m in zip(rows, noise, labels, strict=True):
         assert row @ np.linalg.solve(covariances[m], row) == pytest.approx(z @ z, rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag"])
+def test_unit_factors_are_inverse_deviations_and_their_products(kind):
+    y = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 10.0, 100.0]
+    bound = models.GaussianMixtureModel(2, covariance=kind).bind(as_source(y))
+    batch = next(iter(bound.source.blocks(4096)))
+    s = bound.statistics(batch, np.full((200, 2), 0.5), np.ones(200)) / 200
+    weights, sums, squares, _ = bound.unpack(bound.unit_factors(s))
+    scale = 1.0 / y.std(axis=0)
+    expected = scale**2 if kind == "diag" else np.outer(scale, scale)[np.tril_indices(3)]
+    np.testing.assert_allclose(weights, 1.0)
+    np.testing.assert_allclose(sums, [scale, scale], rtol=1e-12)
+    np.testing.assert_allclose(np.atleast_2d(squares)[0], expected, rtol=1e-12)
