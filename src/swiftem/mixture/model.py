@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,6 +111,7 @@ class MixtureModel(Model):
     smoothing: float = 1e-3
     concentration: float | None = None
     missing: str = "error"
+    known_weights: ClassVar[None] = None  # only Gaussian mixtures may have them
 
     def __post_init__(self) -> None:
         check_int("n_components", self.n_components, minimum=1)

@@ -53,8 +53,7 @@ def is_batchable(problem: Problem) -> bool:
 def _are_apart(bound: BoundComponents) -> bool:
     """Return whether components have M-steps of their own."""
     is_linear = bound.code >= LINEAR or bound.code == CODES
-    has_weights = getattr(bound.model, "known_weights", None) is None
-    return is_linear and has_weights and not bound.shares_products
+    return is_linear and bound.model.known_weights is None and not bound.shares_products
 
 
 def m_steps(bound: BoundComponents, s: Array) -> list[Theta | None]:
