@@ -179,7 +179,7 @@ def test_other_families_and_stored_rows(tmp_path):
     for mixture, rows, limit in (
         (swiftem.Mixture(4, family="poisson", random_state=0), counts, None),
         (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", None),
-        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", "100MB"),
+        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", "120MB"),
     ):
         interrupted = pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes")
         with pressed(5), interrupted, swiftem.config_context(memory_limit=limit):
