@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import swiftem
 from swiftem.core.draws import block_draws, read_seed, spread_rows
+from swiftem.data import BlockSource
 
 EDGES = np.array([0, 10, 13, 33, 40, 60, 61])
 
@@ -103,3 +105,13 @@ def test_any_place_is_what_the_whole_has(case):
     for k in (149, 0, 63, 64, 100):
         assert np.array_equal(made.at(k)[0], whole[k])
         assert np.array_equal(draws(61, per_window, in_order).at(k)[0], whole[k])
+
+
+def test_blocks_have_no_missing_cells_unless_they_may():
+    blocks = [np.array([[1.0], [2.0]]), np.array([[np.nan], [3.0]])]
+    model = swiftem.models.GaussianMixtureModel(1)
+    with pytest.raises(ValueError, match="NaN"):
+        swiftem.run(model, BlockSource(blocks), swiftem.methods.EM(), n_iter=1)
+    model = swiftem.models.GaussianMixtureModel(1, covariance="diag", missing="ignore")
+    found = swiftem.run(model, BlockSource(blocks, allow_missing=True), swiftem.methods.EM(), n_iter=20)
+    assert found.theta.means[0, 0] == pytest.approx(2.0, abs=1e-3)
