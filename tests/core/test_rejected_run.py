@@ -114,3 +114,14 @@ def test_the_library_s_models(recwarn):
     with pytest.warns(UserWarning, match="All 20 steps of the run were rejected, as their statistics left"):
         result = swiftem.run(model, data, methods.OnlineEM(step_size=1.0), n_iter=20, seed=0)
     assert result.status == "rejected"
+
+
+def test_steps_that_an_earlier_run_rejected_do_not_count():
+    ends = []
+    model = models.FunctionModel(**MEAN, in_domain=lambda s: not ends or np.array_equal(s, ends[0]))
+    earlier = run(model, "sem")
+    ends.append(earlier.s)
+    state = earlier.state._replace(rejected=2)
+    with pytest.warns(UserWarning, match=OUTSIDE):
+        later = run(model, "sem", theta0=earlier.theta, s0=earlier.s, state=state, seed=None)
+    assert (later.status, later.rejected) == ("rejected", 6)
