@@ -6,7 +6,7 @@ from swiftem.core.problem import in_words, read_memory_limit
 @pytest.mark.parametrize(
     ("given", "expected"),
     [(None, None), (1, 1), ("500MB", 500 * 10**6), ("1.5 GiB", 3 * 2**29), ("20kb", 20_000), ("7", 7),
-     ("2g", 2 * 10**9)],
+     ("2g", 2 * 10**9), ("4GB", 4 * 10**9), ("1 TB", 10**12)],
 )  # fmt: skip
 def test_sizes_as_people_write_them(given, expected):
     assert read_memory_limit(given) == expected
