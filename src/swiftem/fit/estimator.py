@@ -122,9 +122,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         interval = getattr(self, "verbose_interval", 10)
         return Watcher(n_starts, self.verbose, interval, self.max_iter, title, callbacks, at_once)
 
+    @abstractmethod
     def attributes_of(self, theta: Any) -> dict[str, Any]:
-        """Return the attributes for the parameters of a fit, for callbacks."""
-        raise NotImplementedError
+        """Return the attributes for the parameters of a fit; estimators that take callbacks have it."""
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file: arrays and a JSON header, no pickle.
