@@ -36,12 +36,11 @@ from paper.report.figures import Line, Panel, Picture, short
 from paper.report.runs import Runs
 from paper.report.section import Finding, Section
 from paper.theory.constants import Constants, component_cells
-from paper.theory.family import Family, family_of, full_pass
+from paper.theory.family import family_of, full_pass
 from paper.theory.sets import Polygon
 from swiftem._run import objective, run
 from swiftem.core.algorithm import Iterate, Result
 from swiftem.core.schedules import resolve
-from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.methods import EM, METHODS, FastIncrementalEM, Method
 from swiftem.models import GaussianMixtureModel
@@ -263,7 +262,7 @@ class Limit(NamedTuple):
     s : ndarray, shape (4,)
         s*, in the form of a run.
     lam, L_s : float
-        λ and L_s of :func:`local_constants`. λ > 0 is B1, as :math:`\nabla^2 V = \mathrm B (I - J_F)` at s*.
+        λ and L_s of :func:`em_limit`. λ > 0 is B1, as :math:`\nabla^2 V = \mathrm B (I - J_F)` at s*.
     near : float
         Radius of B2, λ over the Lipschitz constant of J_F, which replaces the paper's L_s.
     """
@@ -299,14 +298,16 @@ def _derivative(function: Callable[[Array], Array], s: Array) -> Array:
     return np.array([(function(s + step) - function(s - step)) / (2 * STEP) for step in steps])
 
 
-def local_constants(family: Family, source: Source, s: Array, around: float) -> tuple[float, float, float]:
-    r"""Return λ, L_s and the Lipschitz constant of J_F at s*, all by finite differences: estimates.
+def em_limit(sample: Sample) -> Limit:
+    r"""Return the limit of EM, and the constants there by finite differences.
 
     F(s) is :math:`\bar s(\bar\theta(s))` and f_i a sample's part of it. λ is one minus the largest eigenvalue
-    of J_F, and L_s the largest norm of any J_(f_i); the last is the largest quotient for points at distance
-    ``around``, along S_0.
+    of J_F, and L_s the largest norm of any J_(f_i). The Lipschitz constant of J_F is the largest quotient for
+    points at the distance of the runs' start, along S_0.
     """
-    batch = source.take(np.arange(source.n))
+    rest = complete(run(sample.model, sample.y, EM(), s0=sample.start, n_iter=REST)).s
+    family, source = family_of(sample.model, sample.y)
+    s, batch = family.coordinates(rest), source.take(np.arange(source.n))
 
     def F(x: Array) -> Array:
         return full_pass(family, source, family.theta(x)).s
@@ -316,20 +317,12 @@ def local_constants(family: Family, source: Source, s: Array, around: float) -> 
 
     J = _derivative(F, s)
     norms = np.linalg.norm(_derivative(each, s).transpose(1, 0, 2), ord=2, axis=(1, 2))
+    around = NEAR * float(np.linalg.norm(family.coordinates(sample.start) - s))
     turn = np.linspace(0.0, 2.0 * np.pi, DIRECTIONS, endpoint=False)
     ways = around * np.column_stack([np.cos(turn), np.sin(turn), np.zeros(DIRECTIONS)])
     change = max(float(np.linalg.norm(_derivative(F, s + way) - J, 2)) / around for way in ways)
-    return 1.0 - float(np.linalg.eigvals(J).real.max()), float(norms.max()), change
-
-
-def em_limit(sample: Sample) -> Limit:
-    """Return the limit of EM, and the constants there."""
-    result = complete(run(sample.model, sample.y, EM(), s0=sample.start, n_iter=REST))
-    family, source = family_of(sample.model, sample.y)
-    s = family.coordinates(result.s)
-    around = NEAR * float(np.linalg.norm(family.coordinates(sample.start) - s))
-    lam, L_s, change = local_constants(family, source, s, around)
-    return Limit(result.s, lam, L_s, lam / change)
+    lam = 1.0 - float(np.linalg.eigvals(J).real.max())
+    return Limit(rest, lam, float(norms.max()), lam / change)
 
 
 def local_rates(sample: Sample, limit: Limit, number: int, seed: int) -> list[TheoryRow]:

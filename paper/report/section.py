@@ -65,7 +65,7 @@ class Table(NamedTuple):
         return list(zip(*columns, strict=True)) if rows else []
 
 
-def panel_table(panel: Panel) -> Table | None:
+def panel_table(title: str, panel: Panel) -> Table | None:
     """Return what a panel shows, at some places if many; None if its lines have places of their own."""
     every = sorted({x for line in panel.lines for x in line.x.tolist()})
     if len(every) > max(len(line.x) for line in panel.lines):
@@ -76,7 +76,7 @@ def panel_table(panel: Panel) -> Table | None:
         values = dict(zip(line.x.tolist(), panel.centre(line.values, axis=0), strict=True))
         cells = (float(values.get(x, "nan")) for x in places)
         columns[line.style.label] = [panel.text(v) if isfinite(v) else MISSING for v in cells]
-    return Table(f"{panel.labels[1]}, {panel.title}", columns)
+    return Table(f"{title}: {panel.title.split(' (')[0]}", columns)
 
 
 class Section(NamedTuple):
@@ -103,5 +103,5 @@ class Section(NamedTuple):
 
     def all_tables(self) -> Iterator[Table]:
         """Yield the tables and those of panels, without empty ones."""
-        panels = (panel_table(panel) for picture in self.pictures for panel in picture.panels)
+        panels = (panel_table(picture.title, panel) for picture in self.pictures for panel in picture.panels)
         yield from (table for table in (*self.tables, *panels) if table and table.known())

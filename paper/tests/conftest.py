@@ -7,6 +7,7 @@ import pytest
 
 from paper.__main__ import request
 from paper.docstrings import Corpus
+from paper.experiments.methods import CASES
 from paper.reproduce import reproduce
 
 # Where the tests run in the background of a script, SIGINT is ignored, and would be in the children that they
@@ -66,6 +67,9 @@ def small(monkeypatch):
     monkeypatch.setattr("paper.experiments.gmm_precision.MOST_PASSES", 200)
     monkeypatch.setattr("paper.experiments.theory.ITERATIONS", 200)
     monkeypatch.setattr("paper.experiments.theory.MOST_EPOCHS", 15)
+    monkeypatch.setattr("paper.experiments.methods.QUICK_PASSES", 4)
+    monkeypatch.setitem(CASES, "paper", CASES["paper"]._replace(quick=100))
+    monkeypatch.setattr("paper.experiments.methods.AGES", (0.1, 0.2))
     monkeypatch.setattr("paper.experiments.plsa.docstring_corpora", lambda: {"toy": TOY})
 
 

@@ -182,9 +182,9 @@ def test_the_numbers_of_a_figure_are_a_table_unless_its_lines_have_places_of_the
 
     line = Line(style_of("em"), np.arange(61.0), np.arange(122.0).reshape(2, 61))
     apart = panel("apart")._replace(lines=[line, line._replace(x=line.x + 0.5)])
-    assert titles(panel("against epochs"), apart) == ["y, against epochs"]
+    assert titles(panel("against epochs"), apart) == ["P: against epochs"]
     part = Line(style_of("sem"), np.arange(3.0), np.ones((1, 3)))
-    rows = panel_table(Panel("many", ("epochs (of n)", "y"), [line, part])).known()
+    rows = panel_table("P", Panel("many", ("epochs (of n)", "y"), [line, part])).known()
     assert rows[0] == ("epochs", "EM", "sEM")
     assert [row[0] for row in rows[1:]] == ["0", "1", "2", "5", "10", "20", "50", "60"]
     assert rows[2] == ("1", "32", "1")  # medians of the runs
