@@ -68,7 +68,7 @@ class Table(NamedTuple):
 def panel_table(title: str, panel: Panel) -> Table | None:
     """Return what a panel shows, at some places if many; None if its lines have places of their own."""
     every = sorted({x for line in panel.lines for x in line.x.tolist()})
-    if len(every) > max(len(line.x) for line in panel.lines):
+    if len(every) > max(len(line.x) for line in panel.lines) or any(x % 1 for x in every):
         return None
     places = [x for x in every if x in SHOWN or x == every[-1]] if len(every) > len(SHOWN) else every
     columns = {panel.labels[0].split(" (")[0]: [f"{x:,.0f}" for x in places]}
