@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from helpers import assert_close, leaves, make_method
+from helpers import assert_close, leaves, loop_of, make_method
 
 import swiftem
 from swiftem import models, schedules
@@ -146,9 +146,11 @@ def own(kind="tuple", n=31, d=None, guard=None, dtype=np.float64, **options):
     return Own(model, y.astype(dtype), theta0, options)
 
 
-def compare(problem, method, **options):
-    """Run both lanes and compare all that they record."""
+def compare(problem, method, lane="FunctionsLoop", **options):
+    """Run both lanes and compare all that they record; ``lane`` is the loop that is not the reference's."""
     options = {"record_every": 7} | options
+    weight = problem.options.get("sample_weight")
+    assert loop_of(problem.model, problem.y, method, weight) == lane
     actual, expected = (problem.run(method, kernels, **options) for kernels in ("auto", "reference"))
     counts = [(r.passes, r.n_iter, r.rejected, r.status) for r in (actual, expected)]
     assert counts[0] == counts[1]

@@ -11,10 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem import methods, models
+from swiftem import methods, models, schedules
+from swiftem.core.algorithm import Task
 from swiftem.core.compute import Placement
+from swiftem.core.draws import read_seed
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
+from swiftem.data.as_source import read_problem
 
 NAMES = tuple(methods.METHODS)
 STOCHASTIC = NAMES[1:]
@@ -269,6 +273,17 @@ def assert_refused(attempt: Callable[[], Any], argument: str, right: str) -> Non
     assert message.endswith(".")
     assert "\n" not in message
     error.match(right)
+
+
+def loop_of(model: Any, data: Any, method: methods.Method, weight: Any = None) -> str:
+    """Return the name of the class of the loop that a run takes."""
+    problem = read_problem(model, data, weight)
+    compute, source = problem.compute, problem.source
+    compute.begin(method.memory_dtype, np.empty, is_divided=method.order == "weighted")
+    gamma = schedules.resolve(method.step_size, source.n, method.batch_size)
+    draws = problem.draws(method, read_seed(0), 1, 0, None)
+    task = Task(problem.bound, method, source, gamma, draws, compute, DeferredInterrupt())
+    return type(compute.loop(task)).__name__
 
 
 def choose_compute(kernels, bound, source):
