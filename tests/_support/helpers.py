@@ -78,6 +78,14 @@ def assert_same_result(actual: swiftem.Result, expected: swiftem.Result) -> None
     assert counts[0] == counts[1]
 
 
+def assert_same_path(actual: Any, expected: Any) -> None:
+    """Same iterates, to the last bit."""
+    counts = [[(it.k, it.passes, it.rejected) for it in path] for path in (actual, expected)]
+    assert counts[0] == counts[1]
+    for one, other in zip(actual, expected, strict=True):
+        assert_identical((one.theta, one.s), (other.theta, other.s))
+
+
 class Problem(NamedTuple):
     """A model with data and a start, and the dense run of a method on the same.
 

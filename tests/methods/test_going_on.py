@@ -5,7 +5,7 @@ import pickle
 import helpers
 import numpy as np
 import pytest
-from helpers import NAMES, STOCHASTIC, assert_identical, assert_same_result, make_method
+from helpers import NAMES, STOCHASTIC, assert_same_path, assert_same_result, make_method
 from own_method import UPDATES, own
 
 from swiftem import methods, models, schedules
@@ -55,14 +55,6 @@ class Death(Exception):
 def die(iterate):
     if iterate.k == 50:
         raise Death
-
-
-def assert_same_path(found, expected):
-    assert [(one.k, one.passes, one.rejected) for one in found] == [
-        (one.k, one.passes, one.rejected) for one in expected
-    ]
-    for one, other in zip(found, expected, strict=True):
-        assert_identical((one.theta, one.s), (other.theta, other.s))
 
 
 @pytest.mark.filterwarnings("ignore:All 7 steps")
