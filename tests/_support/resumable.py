@@ -120,89 +120,31 @@ def methods_of(b: int) -> dict[str, methods.Method]:
     return made
 
 
-def under_limit(do: Callable[[], bytes], limit: list[str]) -> bytes:
-    """Call with so little memory that what is kept of each sample goes into a scratch file.
-
-    The sentence says how many megabytes would be enough, as far as is known by then.
-    """
-    from swiftem.core.checks import MemoryLimitError
-
-    limit[:] = ["1MB"]
-    while True:
-        try:
-            return do()
-        except MemoryLimitError as error:
-            limit[:] = [f"{int(str(error).split('at least ')[1].split(' MB')[0])}MB"]
-
-
-def of_run(
-    model: Any, data: Callable[[], Any], method: methods.Method, *, is_limited: bool = False, **options: Any
-) -> Case:
+def of_run(model: Any, data: Callable[[], Any], method: methods.Method, **options: Any) -> Case:
     """Return a case of ``swiftem.run``; ``length`` makes it longer."""
     every = 9 if method.index_streams else 1
 
     def case(folder: str | None, resume: Any = "auto", length: int = 1, seed: int = 1) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": every, "resume": resume}
         how = {"n_iter": 8 * every * length, "seed": seed, "record_every": 2 * every * length}
-        limit: list[Any] = [None]
-
-        def do() -> bytes:
-            result = swiftem.run(model, data(), method, memory_limit=limit[0], **how, **options, **kept)
-            if is_limited:
-                from swiftem.core.files import is_scratch
-
-                assert is_scratch(result.state.method.memory)
-            return encode((result.theta, result.s, result.state, result.path, result.passes, result.status))
-
-        return under_limit(do, limit) if is_limited else do()
+        result = swiftem.run(model, data(), method, **how, **options, **kept)
+        return encode((result.theta, result.s, result.state, result.path, result.passes, result.status))
 
     return case
 
 
-def of_fit(
-    kind: str, data: Callable[[], tuple[Any, ...]], *names: str, is_limited: bool = False, **parameters: Any
-) -> Case:
+def of_fit(kind: Any, data: Callable[[], tuple[Any, ...]], *names: str, **parameters: Any) -> Case:
     """Return a case of ``fit``; ``names`` are the attributes that count."""
 
     def case(folder: str | None, resume: Any = "auto", length: int = 1, seed: int = 0) -> bytes:
-        kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": resume}
-        limit: list[Any] = [None]
-
-        def do() -> bytes:
-            given = {"n_components": 3, "random_state": seed, "max_iter": 40, "tol": 0.0} | parameters
-            estimator = getattr(swiftem, kind)(**given)
-            with warnings.catch_warnings(), within(memory_limit=limit[0], **kept):
-                warnings.simplefilter("ignore")  # of fits that did not converge
-                estimator.fit(*data())
-            history = estimator.history_.table()
-            del history["seconds"]
-            return encode((*(getattr(estimator, name) for name in names), history, estimator.n_iter_))
-
-        return under_limit(do, limit) if is_limited else do()
-
-    return case
-
-
-def of_command(data: Callable[[], Any], *options: str) -> Case:
-    """Return a case of ``swiftem fit``."""
-
-    def case(folder: str | None, resume: Any = "auto", length: int = 1) -> bytes:
-        from typer.testing import CliRunner
-
-        from swiftem.cli.app import app
-
-        kept = () if folder is None else ("--checkpoint", folder)
-        with tempfile.TemporaryDirectory() as here:
-            table, out = Path(here, "rows.npy"), Path(here, "out.model")
-            np.save(table, data())
-            arguments = ["fit", str(table), "-k", "3", "-o", str(out), "--max-iter", "40", "--tol", "0"]
-            go_on = ["--resume"] if resume is True else []
-            result = CliRunner().invoke(app, [*arguments, *options, *kept, *go_on])
-            if result.exit_code:
-                raise result.exception or AssertionError
-            kind = swiftem.Mixture if "--family" in options else swiftem.GaussianMixture
-            model: Any = kind.load(out)  # type: ignore[attr-defined]
-        return encode((model.weights_, model.params_ if "--family" in options else model.means_))
+        given = {"n_components": 3, "random_state": seed, "max_iter": 40, "tol": 0.0} | parameters
+        estimator = kind(**given)
+        with warnings.catch_warnings(), within(folder, 1, resume):
+            warnings.simplefilter("ignore")  # of fits that did not converge
+            estimator.fit(*data())
+        history = estimator.history_.table()
+        del history["seconds"]
+        return encode((*(getattr(estimator, name) for name in names), history, estimator.n_iter_))
 
     return case
 
@@ -247,10 +189,6 @@ def runs() -> dict[str, Case]:
     weight = np.random.default_rng(1).random(N)
     found["run weights iem"] = of_run(UNIT, rows, methods_of(5)["iem"], sample_weight=weight)
     found["run reference sem-vr"] = of_run(UNIT, rows, methods_of(5)["sem-vr"], kernels="reference")
-    for name in ("iem", "fiem"):  # so many rows that a memory is more than a megabyte
-        method = methods.make_method(name, step_size=0.05, batch_size=500)
-        found[f"run limit {name}"] = of_run(FULL, lambda: rows(n=60_000), method, is_limited=True)
-        found[f"run limit file {name}"] = of_run(FULL, lambda: stored_rows(60_000), method, is_limited=True)
     return found
 
 
@@ -261,47 +199,41 @@ def fits() -> dict[str, Case]:
     for name, method in {**named, "squarem": methods.Accelerated(methods.EM(), "squarem")}.items():
         for kind in KINDS:
             found[f"GaussianMixture {kind} {name}"] = of_fit(
-                "GaussianMixture", lambda: (rows(),), *GAUSSIAN, covariance_type=kind, method=method
+                swiftem.GaussianMixture, lambda: (rows(),), *GAUSSIAN, covariance_type=kind, method=method
             )
         found[f"GaussianMixture missing {name}"] = of_fit(
-            "GaussianMixture", lambda: (with_gaps(),), *GAUSSIAN, missing="ignore", method=method
+            swiftem.GaussianMixture, lambda: (with_gaps(),), *GAUSSIAN, missing="ignore", method=method
         )
         found[f"GaussianMixture two starts {name}"] = of_fit(
-            "GaussianMixture", lambda: (rows(),), *GAUSSIAN, n_init=2, init_params="random", method=method
+            swiftem.GaussianMixture,
+            lambda: (rows(),),
+            *GAUSSIAN,
+            n_init=2,
+            init_params="random",
+            method=method,
         )
         for family in swiftem.families.FAMILIES:
             found[f"Mixture {family} {name}"] = of_fit(
-                "Mixture", lambda of=family: (of_family(of),), *MIXTURE, family=family, method=method
+                swiftem.Mixture, lambda of=family: (of_family(of),), *MIXTURE, family=family, method=method
             )
         found[f"Mixture blocks {name}"] = of_fit(
-            "Mixture", lambda: (np.abs(np.round(rows())),), *MIXTURE, family=BLOCKS, method=method
+            swiftem.Mixture, lambda: (np.abs(np.round(rows())),), *MIXTURE, family=BLOCKS, method=method
         )
         found[f"RegressionMixture gaussian {name}"] = of_fit(
-            "RegressionMixture", lambda: (rows(), rows(3)[:, 2]), *REGRESSION, method=method
+            swiftem.RegressionMixture, lambda: (rows(), rows(3)[:, 2]), *REGRESSION, method=method
         )
     for name in named:
-        found[f"PLSA {name}"] = of_fit("PLSA", lambda: (many_counts(),), *TOPICS, method=name)
-    for name in ("auto", "em", "sem-vr", "fiem", "spider"):
-        found[f"command {name}"] = of_command(rows, "--method", name)
-        found[f"command poisson {name}"] = of_command(
-            lambda: of_family("poisson"), "--family", "poisson", "--method", name
-        )
+        found[f"PLSA {name}"] = of_fit(swiftem.PLSA, lambda: (many_counts(),), *TOPICS, method=name)
     found["RegressionMixture poisson"] = of_fit(
-        "RegressionMixture", lambda: (rows(), np.round(np.abs(rows(3)[:, 2]))), *REGRESSION, family="poisson"
+        swiftem.RegressionMixture,
+        lambda: (rows(), np.round(np.abs(rows(3)[:, 2]))),
+        *REGRESSION,
+        family="poisson",
     )
     for name, options in {"alpha": {"alpha": "learn"}, "background": {"background": True}}.items():
-        found[f"PLSA {name}"] = of_fit("PLSA", lambda: (many_counts(),), *TOPICS, **options)
+        found[f"PLSA {name}"] = of_fit(swiftem.PLSA, lambda: (many_counts(),), *TOPICS, **options)
     for name in ("auto", "em", "sem", "sem-vr"):
-        found[f"PLSA file {name}"] = of_fit("PLSA", lambda: (stored_documents(),), *TOPICS, method=name)
-    few = {"is_limited": True, "max_iter": 10}
-    for name in ("auto", "sem-vr"):
-        found[f"PLSA limit {name}"] = of_fit(
-            "PLSA", lambda: (stored_documents(15_000),), *TOPICS, method=name, n_init=1, **few
-        )
-    for name, make in (("fiem", lambda: rows(n=60_000)), ("iem", lambda: stored_rows(60_000))):
-        found[f"GaussianMixture limit {name}"] = of_fit(
-            "GaussianMixture", lambda make=make: (make(),), *GAUSSIAN, method=name, **few
-        )
+        found[f"PLSA file {name}"] = of_fit(swiftem.PLSA, lambda: (stored_documents(),), *TOPICS, method=name)
     return found
 
 

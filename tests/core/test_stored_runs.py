@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import make_method
 from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
@@ -40,10 +41,7 @@ def theta_of(model):
 
 
 def method_of(name, b=20):
-    made = methods.METHODS[name]
-    if name == "em":
-        return made()
-    return made(batch_size=b) if name == "iem" else made(batch_size=b, step_size=0.05)
+    return make_method(name, batch_size=b, step_size=0.05)
 
 
 def the_same_in_memory(model, rows, weight, source, method, n_iter):
@@ -132,6 +130,11 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
     assert not is_scratch(free.state.method.memory)
+    kept = {"checkpoint": tmp_path / "kept", "resume": "auto", "theta0": theta_of(model), "seed": 1}
+    swiftem.run(model, source, method, n_iter=60, **kept)
+    resumed = swiftem.run(model, source, method, n_iter=100, **kept, **less)
+    assert is_scratch(resumed.state.method.memory)
+    assert np.array_equal(resumed.s, free.s)
     before = limited.state.method.memory.copy()
     more = swiftem.run(
         model, source, method, n_iter=40, theta0=limited.theta, s0=limited.s, state=limited.state, **less

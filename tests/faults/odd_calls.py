@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,22 +81,27 @@ TOPICS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-def fit_mixture(draw: Draw) -> Call:
-    given, X = some_odd(draw, MIXTURE), rows(draw)
+def fit(kind: Any, good: dict[str, list[Any]], data: Callable[[Draw], Named], draw: Draw) -> Call:
+    """Fit an estimator at once, by blocks, or both."""
+    given, X = some_odd(draw, good), data(draw)
     given.setdefault("max_iter", Named("3", 3))
     weight = weights(draw, length_of(X.value))
-    how = draw.pick(["fit", "fit", "fit_predict", "partial_fit", "twice"])
+    other = "fit_transform" if kind is swiftem.PLSA else "fit_predict"
+    how = draw.pick(["fit", "fit", other, "partial_fit", "twice"])
 
     def do() -> Any:
-        mixture = swiftem.GaussianMixture(**valued(given))
+        estimator = kind(**valued(given))
+        once = "fit" if how == "twice" else how
+        found = getattr(estimator, once)(X.value, sample_weight=weight.value)
         if how == "twice":
-            return mixture.fit(X.value, sample_weight=weight.value).partial_fit(
-                X.value, sample_weight=weight.value
-            )
-        found = getattr(mixture, how)(X.value, sample_weight=weight.value)
-        return mixture if how == "fit_predict" else found
+            estimator.partial_fit(X.value, sample_weight=weight.value)
+        return [estimator, found]
 
-    return Call(f"GaussianMixture({said(given)}).{how}({X.name}, weights {weight.name})", do)
+    return Call(f"{kind.__name__}({said(given)}).{how}({X.name}, weights {weight.name})", do)
+
+
+fit_mixture = partial(fit, swiftem.GaussianMixture, MIXTURE, rows)
+fit_topics = partial(fit, swiftem.PLSA, TOPICS, counts)
 
 
 @cache
@@ -148,24 +153,6 @@ def from_parameters(draw: Draw) -> Call:
         return swiftem.GaussianMixture.from_parameters(**valued(given), covariance_type=kind)
 
     return Call(f"{how}({said(given)}, {kind})", do)
-
-
-def fit_topics(draw: Draw) -> Call:
-    given, X = some_odd(draw, TOPICS), counts(draw)
-    given.setdefault("max_iter", Named("3", 3))
-    weight = weights(draw, length_of(X.value))
-    how = draw.pick(["fit", "fit", "fit_transform", "partial_fit", "twice"])
-
-    def do() -> Any:
-        topics = swiftem.PLSA(**valued(given))
-        if how == "twice":
-            return topics.fit(X.value, sample_weight=weight.value).partial_fit(
-                X.value, sample_weight=weight.value
-            )
-        found = getattr(topics, how)(X.value, sample_weight=weight.value)
-        return [topics, found] if how == "fit_transform" else found
-
-    return Call(f"PLSA({said(given)}).{how}({X.name}, weights {weight.name})", do)
 
 
 @cache

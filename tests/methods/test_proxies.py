@@ -6,6 +6,7 @@ import pytest
 from helpers import assert_close
 
 import swiftem
+from swiftem import methods
 from swiftem.core.compute import Compute
 from swiftem.data import as_source
 
@@ -61,3 +62,16 @@ def test_the_centre_is_the_mean_of_the_memory_at_every_iteration(make, name, ker
             state=result.state, kernels=kernels,
         )  # fmt: skip
     assert result.n_iter == 60
+
+
+@pytest.mark.parametrize("name", ["sem-vr", "fiem"])
+def test_variance_vanishes(name):
+    """With a constant step the error goes to zero, where that of sem stays."""
+    problem = helpers.mixture(100, spread=3.0, seed=1)
+    optimum = problem.run(methods.EM(), n_iter=500).s
+    ends = [
+        problem.run(helpers.make_method(kind, step_size=0.05), n_iter=4000, seed=0).s
+        for kind in (name, "sem")
+    ]
+    assert np.abs(ends[0] - optimum).max() < 1e-12
+    assert np.abs(ends[1] - optimum).max() > 1e-2
