@@ -117,19 +117,6 @@ def test_callback_stops_the_run(stop_at, status, path):
     assert [iterate.k for iterate in result.path] == path
 
 
-def test_records_are_not_written_to_by_later_iterations():
-    problem = helpers.mixture()
-    copies = []
-
-    def record(iterate):
-        copies.append([np.copy(leaf) for leaf in helpers.leaves((iterate.theta, iterate.s))])
-        return iterate
-
-    result = problem.run(methods.FastIncrementalEM(), n_iter=20, record_every=1, record=record, seed=0)
-    for iterate, copy in zip(result.path, copies, strict=True):
-        assert_identical(helpers.leaves((iterate.theta, iterate.s)), copy)
-
-
 def test_no_iterations():
     problem = helpers.mixture()
     result = problem.run(methods.IncrementalEM(), n_iter=0, seed=0)
