@@ -7,7 +7,7 @@ from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
 from swiftem import methods, models
-from swiftem.core import draws, problem
+from swiftem.core import problem
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch
 from swiftem.data import BlockSource, NpySource
@@ -19,12 +19,6 @@ N = 1200
 ROWS = rng.normal(size=(N, 2)) + rng.normal(scale=4.0, size=(3, 2))[rng.integers(3, size=N)]
 WEIGHT = rng.integers(3, size=N).astype(float)
 COVARIANCES = ("unit", "full", "tied", "diag", "spherical")
-
-
-@pytest.fixture(autouse=True)
-def _few_draws_ahead(monkeypatch):
-    """Have draws made for a thousand iterations ahead: for 65,536 they take longer than the runs here."""
-    monkeypatch.setattr(draws, "CHUNK", 1024)
 
 
 def model_of(covariance):

@@ -20,7 +20,7 @@ def test_weighted_draws(b):
     """They have the weights as frequencies, and do not depend on what was asked before."""
     weight = np.array([1.0, 5.0, 0.5, 3.5])
     stream = seeded_draws(read_seed(0), 4, b, ["weighted"], weight)
-    n_iter = 20_000 // b
+    n_iter = 70_000 // b  # more than are drawn at a time
     drawn = np.concatenate([stream.at(k)[0] for k in range(n_iter)])
     expected = len(drawn) * weight / weight.sum()
     assert scipy.stats.chisquare(np.bincount(drawn, minlength=4), expected).pvalue > 1e-3

@@ -1,4 +1,4 @@
-"""Compiled stretches on rows with missing cells: against the reference, which is compared with SciPy elsewhere."""
+"""Compiled stretches on rows with missing cells, against plain NumPy: tests/mixture compares it with SciPy."""
 
 import helpers
 import numpy as np
