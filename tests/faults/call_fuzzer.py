@@ -123,7 +123,7 @@ def judge(call: Any) -> tuple[str, str]:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
-            unsound = problem_with(call.do())
+            unsound = problem_with(call())
             wrong = unsound and f"unsound: {unsound}"
         except Exception as error:
             end, wrong = "refused", problem_of(error)
@@ -142,8 +142,10 @@ def judge_number(number: int) -> list[Verdict]:
     from faults.odd_calls import make_call
 
     for _ in range(2):
-        call, began = make_call(Draw(number)), time.process_time()
+        draw = Draw(number)
+        call, began = make_call(draw), time.process_time()
+        words = "; ".join(draw.words)
         end, wrong = judge(call)
         if wrong or time.process_time() - began <= SLOW:
-            return [Verdict(end, wrong, call.words)]
-    return [Verdict(end, f"slow: {call.words.partition('(')[0]}", call.words)]
+            return [Verdict(end, wrong, words)]
+    return [Verdict(end, f"slow: {draw.words[0]}", words)]
