@@ -1,4 +1,4 @@
-"""Compiled stretches on rows with missing cells, against plain NumPy: tests/mixture compares it with SciPy."""
+"""Compiled stretches on rows with missing cells do what plain NumPy does, which others compare with SciPy."""
 
 import helpers
 import numpy as np
