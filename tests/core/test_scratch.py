@@ -30,7 +30,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path):
 
 
 def test_a_full_disk_is_refused(tmp_path):
-    with pytest.raises(OSError, match=r"must have 800,000 GB of free space .* got .*: use another folder"):
+    with pytest.raises(OSError, match=r"must have 800000 GB of free space .* got .*: use another folder"):
         scratch_array((10**7, 10**7), float, tmp_path)
 
 
