@@ -178,10 +178,9 @@ def topics(
         doc_topic=rng.dirichlet(np.full(K, 2.0), size=D), topic_word=rng.dirichlet(np.full(V, 2.0), size=K)
     )
 
-    def run_dense(name: str, *, sample_weight: Any = None, **options: Any) -> dense.Trajectory:
+    def run_dense(name: str, **options: Any) -> dense.Trajectory:
         return dense.plsa_trajectory(
-            name, documents, words, D, V, theta0.doc_topic, theta0.topic_word,
-            alpha=alpha, beta=beta, sample_weight=sample_weight, **options,
+            name, documents, words, (D, V), theta0[:2], alpha=alpha, beta=beta, **options,
         )  # fmt: skip
 
     return Problem(model, sp.csr_array(counts), theta0, len(documents), run_dense)

@@ -3,7 +3,6 @@
 import pickle
 
 import helpers
-import numpy as np
 import pytest
 from helpers import NAMES, STOCHASTIC, assert_same_result, make_method
 
@@ -122,16 +121,6 @@ def test_a_state_that_does_not_fit_is_refused(case):
     result = problem.run(methods.FastIncrementalEM(), n_iter=3, seed=3)
     with pytest.raises((TypeError, ValueError), match=message):
         attempt(problem, result)
-
-
-@every_method
-def test_what_a_state_holds(name):
-    problem, method = example(name, "mixture")
-    result = problem.run(method, n_iter=7, seed=3)
-    state = result.state
-    assert (state.name, state.n, state.k, state.rejected) == (name, problem.n, 7, result.rejected)
-    assert state.evaluations == pytest.approx(result.passes * problem.n)
-    assert np.shape(state.entropy) == (4,)
 
 
 @pytest.mark.parametrize("name", NAMES)
