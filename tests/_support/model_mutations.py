@@ -227,6 +227,7 @@ ASKED = {
         name: lambda model, X, name=name: getattr(model, name)()
         for name in ("full_covariances", "topic_prevalence", "sorted_topics")
     },
+    "history_": lambda model, X: len(model.history_.table()["method"]),
     "sample": lambda model, X: model.sample(5)[0],
     "marginal": lambda model, X: model.marginal([0]).means_,
     "to_sklearn": lambda model, X: model.to_sklearn().predict(X),
@@ -249,7 +250,6 @@ def ask(model: Any) -> str:
         for name, answer in asked.items():
             try:
                 found = np.asarray(answer(model, X), dtype=float)
-                len(model.history_.table()["method"])
             except Exception as error:
                 return f"{name}: {type(error).__name__} {str(error)[:80]}"
             if not np.isfinite(found).all():

@@ -101,12 +101,12 @@ def of_run(model: Any, data: Callable[[], Any], method: methods.Method, **option
     return case
 
 
-def of_fit(kind: Any, names: tuple[str, ...], data: Callable[[], Any], **parameters: Any) -> Case:
+def of_fit(kind: str, names: tuple[str, ...], data: Callable[[], Any], **parameters: Any) -> Case:
     """Return a case of ``fit``; ``names`` are the attributes that count."""
 
     def case(folder: str | None, resume: Any = "auto", length: int = 1, seed: int = 0) -> bytes:
         given = {"n_components": 3, "random_state": seed, "max_iter": 40, "tol": 0.0} | parameters
-        estimator = kind(**given)
+        estimator = getattr(swiftem, kind)(**given)
         with warnings.catch_warnings(), within(folder, 1, resume):
             warnings.simplefilter("ignore")  # of fits that did not converge
             X = data()
@@ -118,10 +118,10 @@ def of_fit(kind: Any, names: tuple[str, ...], data: Callable[[], Any], **paramet
     return case
 
 
-gaussians = partial(of_fit, swiftem.GaussianMixture, ("weights_", "means_", "covariances_", "lower_bounds_"))
-families = partial(of_fit, swiftem.Mixture, ("weights_", "params_", "lower_bounds_"))
-topics = partial(of_fit, swiftem.PLSA, ("components_", "doc_topic_", "stationarity_"))
-regressions = partial(of_fit, swiftem.RegressionMixture, ("weights_", "coef_", "intercept_", "lower_bound_"))
+gaussians = partial(of_fit, "GaussianMixture", ("weights_", "means_", "covariances_", "lower_bounds_"))
+families = partial(of_fit, "Mixture", ("weights_", "params_", "lower_bounds_"))
+topics = partial(of_fit, "PLSA", ("components_", "doc_topic_", "stationarity_"))
+regressions = partial(of_fit, "RegressionMixture", ("weights_", "coef_", "intercept_", "lower_bound_"))
 UNIT, FULL = models.GaussianMixtureModel(3), models.GaussianMixtureModel(3, covariance="full")
 
 

@@ -13,6 +13,7 @@ from swiftem.testing import check_family, check_model
 RNG = np.random.default_rng(5)
 POINTS = RNG.normal(size=(41, 3)) * 2
 FAMILY_ROWS = {name: gate_cases.rows_of(name)[:41] for name in FAMILIES}
+FAMILY_ROWS["binomial"] = RNG.binomial(12, np.repeat([[0.2], [0.7]], [20, 21], axis=0), (41, 3)) * 1.0
 """Rows for each family of the library."""
 COUNTS = sp.csr_array(RNG.poisson(0.6, size=(12, 15)))
 

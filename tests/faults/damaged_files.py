@@ -20,7 +20,7 @@ import scipy.io
 import scipy.sparse as sp
 import sklearn.feature_extraction.text  # noqa: F401
 from damage import ANY, TEXT, packed
-from faults.watched import Verdict, innermost
+from faults.watched import Verdict, complaint, innermost
 
 from swiftem.data import (
     open_documents,
@@ -242,16 +242,6 @@ def readers(kind: str, path: Path) -> Iterator[Reader]:
 
 PAIRS = (("read_corpus", "open_documents"), ("read_table", "open_source"))
 """Readers that must agree about how many tokens or rows there are."""
-
-
-def complaint(error: Exception, names: set[str]) -> str:
-    """Return what is wrong with a refusal, or nothing."""
-    sentence = str(error)
-    if not isinstance(error, ValueError | TypeError | OSError) or isinstance(error, UnicodeError):
-        return "not a refusal"
-    if "\n" in sentence or not sentence.endswith((".", "?")):
-        return "not one sentence"
-    return "" if any(name in sentence for name in names) else "does not name the file"
 
 
 def read_damaged(case: tuple[str, int]) -> list[Verdict]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import damage
 import model_mutations
 from dying_fits import Death, dying
-from faults.watched import Verdict
+from faults.watched import Verdict, complaint
 from resumable import CASES
 
 import swiftem
@@ -84,14 +84,6 @@ def die(case: Callable[..., bytes], folder: Path, saves: int, seed: int) -> None
         raise AssertionError(f"{folder} should have died")
 
 
-def fault_of(error: BaseException, name: str) -> str:
-    """Return what is wrong with a refusal: it must be one sentence with the name in it."""
-    text = str(error)
-    if not isinstance(error, ValueError | OSError) or name not in text:
-        return f"refused by {type(error).__name__}: {text[:100]}"
-    return "" if "\n" not in text and text.endswith(".") else f"refused by no sentence: {text[-80:]!r}"
-
-
 def try_model(seed: int) -> list[Verdict]:
     """Change a model file, load it and ask it everything."""
     rng = random.Random(f"model {seed}")
@@ -102,7 +94,7 @@ def try_model(seed: int) -> list[Verdict]:
     try:
         model = loaded(here, base.name)
     except Exception as error:
-        ended, fault = "refused", fault_of(error, str(here))
+        ended, fault = "refused", complaint(error, {str(here)})
     else:
         ended, fault = "works", model_mutations.ask(model)
     fault = fault or (ask_info(here) if rng.random() < 0.1 else "")
@@ -137,7 +129,7 @@ def try_folder(seed: int) -> list[Verdict]:
     except Exception as error:
         after = content_of(here)  # a start that was refused may have begun elsewhere
         is_changed = any(after.get(path) != content for path, content in before.items())
-        ended, fault = "refused", fault_of(error, str(here))
+        ended, fault = "refused", complaint(error, {str(here)})
         fault = fault or ("a refusal changed the folder" if is_changed else "")
     else:
         ended, fault = "same", "" if found == (cases / WHOLE).read_bytes() else "another result"

@@ -82,6 +82,16 @@ def campaign(
     return ends, [f"{len(places)} × {wrong}, {places[0]}" for wrong, places in sorted(found.items())]
 
 
+def complaint(error: Exception, names: set[str]) -> str:
+    """Return what is wrong with a refusal, which must be one sentence with one of the names, or nothing."""
+    sentence = str(error)
+    if not isinstance(error, ValueError | TypeError | OSError) or isinstance(error, UnicodeError):
+        return f"refused by {type(error).__name__}"
+    if "\n" in sentence or not sentence.endswith((".", "?")):
+        return "refused by no sentence"
+    return "" if any(name in sentence for name in names) else "refused without the name"
+
+
 def for_a_while(cases: Iterable[Any], seconds: float) -> Iterator[Any]:
     """Yield cases until the time is over, which begins when the first one has ended."""
     end = inf
