@@ -63,9 +63,8 @@ def parquet_fit(folder: Path) -> Walk:
 
 def run_fiem(folder: Path) -> Walk:
     """swiftem.run of the paper's mixture, with fiem."""
-    y = rows()
-    model = swiftem.models.GaussianMixtureModel(3)
-    return lambda _: swiftem.run(model, y, swiftem.methods.FastIncrementalEM(), n_iter=1000, seed=0)
+    y, model, method = rows(), swiftem.models.GaussianMixtureModel(3), swiftem.methods.FastIncrementalEM()
+    return lambda _: swiftem.run(model, y, method, n_iter=1000, seed=0)
 
 
 def iteration(folder: Path) -> Walk:
