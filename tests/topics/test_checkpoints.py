@@ -10,7 +10,7 @@ from dying_fits import Death
 from surroundings import fit_within
 
 import swiftem
-import swiftem.topics.compute.streamed as streamed
+import swiftem.topics.compute.corpus as streamed
 from swiftem.data import CsrDocuments
 from swiftem.methods import VarianceReducedEM
 

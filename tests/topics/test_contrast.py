@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from topic_fits import fit_topics
 
 import swiftem
-from swiftem.topics.em import decorrelated, make_room, with_background
+from swiftem.topics.compute.numpy import decorrelated, make_room, with_background
 
 K, OWN, COMMON = 10, 20, 15
 

@@ -1,5 +1,7 @@
 """em's passes with momentum: what is extrapolated, when it begins anew, and what it saves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,22 +9,24 @@ import scipy.sparse as sp
 from swiftem import PLSA
 from swiftem.topics import resolve
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.em import Momentum
+from swiftem.topics.fit import HostPasses, TopicFit
 
 
 def test_a_pass_begins_ahead_of_the_last_one():
-    momentum = Momentum(0.5, Documents(sp.csr_array(np.ones((1, 2)))))
-    first, second = np.array([[4.0, 6.0]]), np.array([[6.0, 1.0]])
-    shares = np.array([[0.5, 0.5]])
-    assert momentum.go(first, shares, False) is first
+    first, second, shares = np.array([[4.0, 6.0]]), np.array([[6.0, 1.0]]), np.array([[0.5, 0.5]])
+    spec = resolve.resolve(PLSA(1).get_params(), resolve.Facts("memory", 1, 1, 2))
+    fit = TopicFit(topics=first, doc_topic=shares, alpha=spec.alpha)
+    documents = Documents(sp.csr_array(np.ones((1, 2))))
+    passes = HostPasses(fit, documents, replace(spec, momentum=0.5), None)
+    assert passes.extrapolate(first, False) is first
     shares[:] = [[0.8, 0.2]]
-    np.testing.assert_allclose(momentum.go(second, shares, False), [[7.0, 0.1]])  # at least a tenth
+    np.testing.assert_allclose(passes.extrapolate(second, False), [[7.0, 0.1]])  # at least a tenth
     np.testing.assert_allclose(shares, [[0.95, 0.05]])
-    np.testing.assert_allclose(momentum.state[1], [[0.8, 0.2]])
+    np.testing.assert_allclose(passes.state[1], [[0.8, 0.2]])
     shares[:] = [[0.6, 0.4]]
-    assert momentum.go(first, shares, True) is first
+    assert passes.extrapolate(first, True) is first
     np.testing.assert_allclose(shares, [[0.6, 0.4]])
-    np.testing.assert_allclose(momentum.go(first, shares, False), first)
+    np.testing.assert_allclose(passes.extrapolate(first, False), first)
 
 
 def test_a_default_fit_takes_fewer_passes_and_is_no_worse(monkeypatch):

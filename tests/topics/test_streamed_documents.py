@@ -14,13 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from topic_fits import fit_topics
 
 import swiftem
-import swiftem.topics.compute.streamed as module
+import swiftem.topics.compute.corpus as module
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, open_documents
 from swiftem.data.documents.counts import SpooledDocuments
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.corpus import Documents, StreamedDocuments
 
 
 def corpus(n_documents=700, n_words=40, seed=0):

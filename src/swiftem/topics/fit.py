@@ -1,13 +1,47 @@
-"""A fit of topics: the choice of a start, a first reading by sem, passes of em, or runs of other methods."""
+r"""A fit of topics: initial topics, a first reading by sem, passes of em, or runs of other methods.
+
+**Starts.** From random topics em spends its first passes on topics that are alike. k-means on at most 5,000
+documents costs a few passes and saves dozens. Several starts are compared, as their results differ by up to
+4 %.
+
+**Momentum.** After a pass from :math:`x` to :math:`F(x)`, the next one begins at
+:math:`F(x) + \mu (F(x) - F(x'))`, where :math:`F(x')` is the result of the pass before (Nesterov, 1983).
+Here x are the expected counts of words in topics, and the topics of documents. No number falls below a tenth
+of F(x). If the objective is worse by more than the tolerance, the next pass begins at F(x).
+
+**Learned α.** With counts :math:`n_{dk}` of topics in documents, :math:`N_d = \sum_k n_{dk}`, weights
+:math:`w_d` and :math:`A = \sum_k \alpha_k`, the fixed-point step of Minka (2000), which climbs the likelihood
+of Dirichlet-multinomial distributions, is
+
+.. math::  \alpha_k \leftarrow \alpha_k\,
+           \frac{\sum_d w_d\,[\psi(n_{dk} + \alpha_k) - \psi(\alpha_k)]}
+                {\sum_d w_d\,[\psi(N_d + A) - \psi(A)]}.
+
+Of counts, only means :math:`\bar n_{dk}` are known. For small α, ψ bends so much that ψ of the mean
+overstates the mean of ψ: a tenth of a token in each document would count as if it were whole ones. A count is
+therefore zero with the probability :math:`e^{-\bar n}` of a Poisson distribution, and else its mean if it is
+not zero:
+
+.. math::  \mathrm{E}[\psi(n + \alpha) - \psi(\alpha)] \approx
+           p\,[\psi(\bar n / p + \alpha) - \psi(\alpha)], \qquad p = 1 - e^{-\bar n},
+
+as Teh, Newman and Welling (2007) do it for their variational bound. A pass leaves topics of documents
+:math:`\theta_{dk} = (\bar n_{dk} + \alpha_k) / (N_d + A)`, from which :math:`\bar n_{dk}` is known: no counts
+are stored. One step follows each pass. Topics that are in many documents, such as a background, get a
+larger α.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from swiftem._run import run_problem
 from swiftem.core import schedules
@@ -19,18 +53,17 @@ from swiftem.core.problem import NO_LIMIT, Budget, Problem, relative_change
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.documents.tokens import CountSource
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, drive
 from swiftem.fit.history import History
 from swiftem.fit.watch import NoStart, StartWatch
+from swiftem.kernels.threads import in_order, one_thread_blas, one_thread_openmp
 from swiftem.methods import Method
-from swiftem.topics.compute.corpus import DeviceDocuments, Documents, nothing
-from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.corpus import DeviceDocuments, Documents, StreamedDocuments, nothing
+from swiftem.topics.compute.numpy import LEAST, decorrelated, make_room, with_background
 from swiftem.topics.compute.units import UnitDocuments
-from swiftem.topics.documents import DocumentModel, m_step
-from swiftem.topics.em import HostPasses, contrasted, e_step
-from swiftem.topics.first_topics import best_start
+from swiftem.topics.documents import DocumentModel, m_step, totals_of
 from swiftem.topics.read import AnyDocuments
-from swiftem.topics.resolve import TopicSpec
+from swiftem.topics.resolve import TopicSpec, given_topics
 from swiftem.topics.tokens import PLSAModel
 
 if TYPE_CHECKING:
@@ -41,6 +74,16 @@ CALM = 2
 LOOKED_AT = 500
 """Documents on which the likelihood of a stochastic method is evaluated: always the same."""
 ROUNDS, TOLERANCE = 20, 1e-2
+TRIED_ON, TRIED_FOR = 2_000, 10
+"""Maximum number of documents, and passes, used to compare starts."""
+OF_CLUSTER, OF_ALL = 0.7, 0.25
+"""Parts of a start: its cluster, the whole corpus, and random noise, so that no two are the same."""
+ROWS = 1024
+"""Documents that are extrapolated at a time: they stay in the cache."""
+RANGE = 1e-3, 1e3
+"""A learned α stays between these: a topic of α = 0 could not return to a document."""
+MOST_DOCUMENTS = 5_000
+"""Documents that α is learned from, at equal distances: as many say it precisely, and ψ is slow."""
 
 
 @dataclass(kw_only=True)
@@ -90,6 +133,128 @@ class TopicFit(FitState):
                 shares[rows] = stored[rows]
 
 
+def random_topics(n_components: int, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
+    """Return random topics (K, V) from a flat Dirichlet; seed words in β outweigh the randomness.
+
+    Parameters
+    ----------
+    n_components, n_words : int
+        K and V.
+    beta : ndarray, shape (1, 1), (1, V) or (K, V)
+        It has seed words if it has a row for each topic.
+    random_state : RandomState
+        Generator.
+    """
+    seeds = len(beta) > 1
+    topics = random_state.dirichlet(np.full(n_words, 25.0 if seeds else 1.0), size=n_components)
+    return 0.5 * (topics + m_step(np.zeros_like(topics), beta)) if seeds else np.asarray(topics)
+
+
+def clustered_topics(
+    documents: Documents | StreamedDocuments,
+    n_components: int,
+    random_state: np.random.RandomState,
+    most: int,
+) -> Array:
+    """Return topics (K, V): the words of clusters of documents, by k-means.
+
+    Documents are rows of log(1 + count) times the words' inverse document frequency, with unit length; at
+    most ``most`` of them are clustered, by mini-batches. A cluster's words are mixed with the words of all
+    documents, so that every word has a positive probability. There must be at least as many non-empty
+    documents as topics.
+    """
+    from scipy.sparse import csr_array
+    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    there = np.flatnonzero(documents.length * documents.weight > 0)
+    if len(there) > most:
+        there = np.sort(random_state.choice(there, most, replace=False))
+    taken = documents.some(there)
+    counts = taken.matrix()
+    # scikit-learn's k-means takes 32-bit indices only; there are few documents here.
+    indices, begin = counts.indices.astype(np.int32), counts.indptr.astype(np.int32)
+    rows = csr_array((np.log1p(counts.data), indices, begin), shape=counts.shape)
+    kmeans = MiniBatchKMeans(
+        n_components,
+        n_init=1,
+        init_size=max(1000, 3 * n_components),
+        batch_size=1024,
+        max_iter=3,
+        random_state=random_state,
+    )
+    # The steps are short: synchronising threads would take longer than the work.
+    with one_thread_blas(), one_thread_openmp(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)  # fewer kinds of documents than topics
+        labels = kmeans.fit(TfidfTransformer().fit_transform(rows), sample_weight=taken.weight).labels_
+    weighted = counts.multiply(taken.weight[:, None]).tocsr()
+    of_all = np.asarray(weighted.sum(axis=0)).ravel()
+    chance = random_state.dirichlet(np.ones(documents.n_words), size=n_components)
+    topics = (1.0 - OF_CLUSTER - OF_ALL) * chance + OF_ALL * of_all / of_all.sum()
+    members = csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), (n_components, len(labels)))
+    for k, words in enumerate((members @ weighted).toarray()):
+        topics[k] += OF_CLUSTER * (words / words.sum() if words.sum() > 0 else chance[k])
+    return np.asarray(topics / topics.sum(axis=1, keepdims=True))
+
+
+def starts_of(
+    documents: Documents | StreamedDocuments | UnitDocuments,
+    spec: TopicSpec,
+    init: ArrayLike | str,
+    random_state: np.random.RandomState,
+) -> list[Array]:
+    """Return the candidate starts, topics (K, V)."""
+    n_components, n_words = len(spec.alpha), documents.n_words
+    if not isinstance(init, str):
+        return [given_topics(init, n_components, n_words)]
+    if not spec.clustered:
+        return [random_topics(n_components, n_words, spec.beta, random_state) for _ in range(spec.n_starts)]
+    some = documents.few if isinstance(documents, UnitDocuments) else documents
+    return [clustered_topics(some, n_components, random_state, spec.clustered) for _ in range(spec.n_starts)]
+
+
+def best_start(
+    starts: Sequence[Array],
+    documents: Documents | StreamedDocuments,
+    alpha: Array,
+    beta: Array,
+    check: Callable[[], None] = lambda: None,
+) -> Array:
+    """Return the best start after ten passes over a few documents.
+
+    The passes use leave-one-out, so that a start does not win by overfitting. ``check`` is called between
+    parts of passes.
+    """
+    few = np.arange(documents.n)
+    if documents.n > TRIED_ON:
+        few = np.sort(np.random.default_rng(0).choice(documents.n, TRIED_ON, replace=False))
+    tried = documents.some(few)
+    return max(starts, key=lambda start: _tried(start, tried, alpha, beta, check))
+
+
+def _tried(
+    start: Array, documents: Documents, alpha: Array, beta: Array, between: Callable[[], None]
+) -> float:
+    """Return the log-likelihood of documents after a few passes from a start.
+
+    In memory, the first two are a reading as sem's, whose code a fit needs anyway.
+    """
+    shares, topics, value = np.full((documents.n, len(alpha)), 1.0 / len(alpha)), start, -inf
+    if isinstance(documents, DeviceDocuments):
+        from swiftem.topics.compute.torch import DeviceTopics
+
+        there = DeviceTopics(documents.passes(alpha), beta, start, shares, None, leave_one_out=True)
+        return [there.step(between) for _ in range(TRIED_FOR)][-1]
+    by_word, _ = documents.sums(shares, np.ascontiguousarray(topics.T), alpha, 1, 0.0, between)
+    counts = by_word.T
+    for _ in range(TRIED_FOR - 2):
+        topics = m_step(counts, beta)
+        left_out = (totals_of(counts, beta), beta)
+        counts, value = documents.em_pass(shares, topics, alpha, left_out, between)
+    return value
+
+
 def fit_topics(
     documents: AnyDocuments,
     spec: TopicSpec,
@@ -121,15 +286,15 @@ def fit_topics(
         shares[rows] = 1.0 / len(spec.alpha)
     has_background = spec.background and not spec.adds_background
     fit = TopicFit(topics=starts[0], doc_topic=shares, alpha=spec.alpha, has_background=has_background)
-    steps: list[Step] = [Choice(fit, documents, spec, starts)] if len(starts) > 1 else []
+    phases = []
     if spec.first is not None:
-        steps.append(Run(fit, documents, spec, spec.first, seed, epochs=1))
+        first = Run(fit, documents, spec, starts, spec.first, seed, epochs=1)
+        phases, starts = [Phase(first, {Outcome.OUT_OF_PASSES: 1})], ()
     if spec.is_em:
-        steps.append(Em(fit, documents, spec))
+        phases.append(Phase(Em(fit, documents, spec, starts)))
     else:
-        steps.append(Run(fit, documents, spec, spec.method, seed, budget=budget))
-    phases = [Phase(step, {Outcome.OUT_OF_PASSES: number}) for number, step in enumerate(steps[:-1], 1)]
-    drive(fit, [*phases, Phase(steps[-1])], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+        phases.append(Phase(Run(fit, documents, spec, starts, spec.method, seed, budget=budget)))
+    drive(fit, phases, max_passes=spec.max_passes, watch=watch, keeper=keeper)
     fit.fetch()
     return fit
 
@@ -180,8 +345,155 @@ def _tokens(documents: AnyDocuments) -> CountSource:
     return CountSource(documents.matrix(), None if (documents.weight == 1).all() else documents.weight)
 
 
-class Choice:
-    """Chooses the best of several starts."""
+def next_alpha(alpha: Array, doc_topic: Array, length: Array, weight: Array) -> Array:
+    """Return α (K,) after one fixed-point step.
+
+    Parameters
+    ----------
+    alpha : ndarray, shape (K,)
+        α of the pass that has made ``doc_topic``; positive.
+    doc_topic : ndarray, shape (D, K)
+        Topics of documents after the pass.
+    length, weight : ndarray, shape (D,)
+        Tokens of the documents, without weights, and the documents' weights.
+
+    Examples
+    --------
+    >>> counts, alpha = np.array([[9.0, 1.0], [5.0, 5.0]]), np.full(2, 0.1)
+    >>> next_alpha(alpha, (counts + alpha) / 10.2, np.full(2, 10.0), np.ones(2)).round(3)
+    array([0.162, 0.123])
+    """
+    from scipy.special import digamma
+
+    some = np.arange(len(doc_topic))
+    if len(some) > MOST_DOCUMENTS:
+        some = np.linspace(0, len(some) - 1, MOST_DOCUMENTS).astype(np.intp)
+    length, weight, total = length[some], weight[some], alpha.sum()
+    counts = np.maximum(doc_topic[some] * (length + total)[:, None] - alpha, 0.0)
+    positive = -np.expm1(-counts)
+    if_positive = np.divide(counts, positive, out=np.ones_like(counts), where=positive > 0.0)
+    more = positive * (digamma(if_positive + alpha) - digamma(alpha))
+    above = (weight[:, None] * more).sum(axis=0)  # a product by BLAS would depend on its threads
+    below = (weight * (digamma(length + total) - digamma(total))).sum()
+    return np.clip(alpha * above / below, *RANGE) if below > 0.0 else alpha
+
+
+def e_step(
+    fit: TopicFit,
+    documents: AnyDocuments,
+    spec: TopicSpec,
+    doc_topic: Array,
+    check: Callable[[], None] = nothing,
+) -> tuple[Array, float]:
+    """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
+
+    Before there are counts, no token has added anything to them.
+    """
+    left_out = None
+    if spec.leaves_one_out and fit.counts is not None:
+        left_out = (totals_of(fit.counts, spec.beta), spec.beta)
+    return documents.em_pass(doc_topic, fit.topics, fit.alpha, left_out, check)
+
+
+def contrasted(counts: Array, spec: TopicSpec) -> Array:
+    """Return the counts (K, V) that the M-step of a pass is made of."""
+    if not spec.decorrelation:
+        return counts
+    return decorrelated(counts, m_step(counts, spec.beta), spec.decorrelation, spec.background)
+
+
+class HostPasses:
+    """em's passes over documents on the CPU, or of units of documents.
+
+    Attributes
+    ----------
+    state : tuple of ndarrays or None
+        State of the momentum: counts (K, V) and topics of documents (D, K) after the last pass.
+    """
+
+    def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, state: Any) -> None:
+        self._fit, self._documents, self._spec = fit, documents, spec
+        self.state: tuple[Array, Array] | None = None
+        if state is not None:
+            before, shares = state
+            check_form("counts", before, fit.counts)
+            check_form("doc_topic", shares, fit.doc_topic)
+            self._remember(before, shares)
+
+    def step(self, check: Callable[[], None], *, add_background: bool, least: float) -> float:
+        """Make a pass and the M-steps; return the log-likelihood before them.
+
+        ``add_background`` is whether topic 0 becomes the background in this pass. If the log-likelihood is
+        less than ``least``, the next pass begins where this one ends, without momentum.
+        """
+        fit, spec, documents = self._fit, self._spec, self._documents
+        counts, value = e_step(fit, documents, spec, fit.doc_topic, check)
+        if add_background:
+            counts, place = with_background(counts)
+            for rows in row_blocks(fit.doc_topic):
+                make_room(fit.doc_topic[rows], place)
+        elif spec.learns_alpha:
+            assert not isinstance(documents, UnitDocuments)  # resolve refuses them
+            fit.alpha = next_alpha(fit.alpha, fit.doc_topic, documents.length, documents.weight)
+        fit.counts = contrasted(counts, spec)
+        if spec.momentum:
+            fit.counts = self.extrapolate(fit.counts, value < least)
+        fit.topics = m_step(fit.counts, spec.beta)
+        return value
+
+    def extrapolate(self, counts: Array, is_worse: bool) -> Array:
+        """Return the counts that the next pass begins at; the fit's topics of documents are changed likewise.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (K, V)
+            The result of a pass.
+        is_worse : bool
+            Whether the point that it began at was worse than the one before.
+        """
+        doc_topic = self._fit.doc_topic
+        if self.state is None or is_worse:
+            self._remember(counts, doc_topic)
+            return counts
+        before, shares = self.state
+        for block in row_blocks(shares, doc_topic):
+            edges = pairwise([*range(block.start, block.stop, ROWS), block.stop])
+            parts = [(doc_topic[slice(*ends)], shares[slice(*ends)]) for ends in edges]
+            for _ in in_order(self._extrapolate_documents, parts):
+                pass
+        self.state = counts, shares
+        return self._ahead(counts, before)
+
+    def _remember(self, counts: Array, doc_topic: Array) -> None:
+        shares = self._documents.allocate(doc_topic.shape) if self.state is None else self.state[1]
+        for rows in row_blocks(shares, doc_topic):
+            shares[rows] = doc_topic[rows]
+        self.state = counts, shares
+
+    def _extrapolate_documents(self, doc_topic: Array, shares: Array) -> None:
+        """Change the topics of some documents; ``shares`` are those after the last pass, before and after."""
+        now = doc_topic.copy()
+        found = self._ahead(now, shares)
+        np.divide(found, found.sum(axis=1, keepdims=True), out=doc_topic)
+        shares[:] = now
+
+    def _ahead(self, now: Array, before: Array) -> Array:
+        found = now - before
+        found *= self._spec.momentum
+        found += now
+        return np.maximum(found, LEAST * now, out=found)
+
+
+class TopicStep:
+    """What the steps of a fit share.
+
+    Parameters
+    ----------
+    fit, documents, spec
+        The fit.
+    starts : sequence of ndarray, shape (K, V)
+        Candidates, of which the first step of a fit chooses one: its passes do not count.
+    """
 
     def __init__(
         self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, starts: Sequence[Array]
@@ -189,32 +501,26 @@ class Choice:
         self._fit, self._documents, self._spec, self._starts = fit, documents, spec, starts
 
     def begin(self, drive: Drive) -> None:
-        """Do nothing."""
-
-    def advance(self, drive: Drive) -> Outcome:
-        """Compare the starts; their passes do not count."""
-        some, spec = _some(self._documents), self._spec
-        self._fit.topics = best_start(self._starts, some, spec.alpha, spec.beta, drive.check)
-        return Outcome.OUT_OF_PASSES
-
-    def kept(self) -> None:
-        """Return nothing: a choice is made again."""
-
-    def restore(self, kept: None) -> None:
-        """Do nothing."""
+        """Choose the start, if there are several."""
+        if len(self._starts) > 1:
+            some, spec = _some(self._documents), self._spec
+            self._fit.topics = best_start(self._starts, some, spec.alpha, spec.beta, drive.check)
 
 
-class Em:
+class Em(TopicStep):
     """em: a pass at a time, at least one; the objective of a moment is that at the beginning of its pass."""
 
     _passes: HostPasses | DeviceTopics
 
-    def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -> None:
-        self._fit, self._documents, self._spec = fit, documents, spec
+    def __init__(
+        self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, starts: Sequence[Array]
+    ) -> None:
+        super().__init__(fit, documents, spec, starts)
         self._last, self._last_gain, self._calm = inf, inf, 0
 
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
+        super().begin(drive)
         self._begin(None)
 
     def _begin(self, state: Any) -> None:
@@ -323,13 +629,13 @@ class Draws(NamedTuple):
     start: Mapping[str, Any]
 
 
-class Run:
+class Run(TopicStep):
     """A run of a stochastic method, on batches of documents or on tokens, evaluated once per epoch.
 
     Parameters
     ----------
-    fit, documents, spec
-        The fit.
+    fit, documents, spec, starts
+        As of :class:`TopicStep`.
     method : Method
         The method.
     seed : int
@@ -345,19 +651,21 @@ class Run:
         fit: TopicFit,
         documents: AnyDocuments,
         spec: TopicSpec,
+        starts: Sequence[Array],
         method: Method,
         seed: int,
         *,
         epochs: int | None = None,
         budget: Budget = NO_LIMIT,
     ) -> None:
-        self._fit, self._documents, self._spec, self._method = fit, documents, spec, method
-        self._seed, self._epochs, self._budget = seed, epochs, budget
+        super().__init__(fit, documents, spec, starts)
+        self._method, self._seed, self._epochs, self._budget = method, seed, epochs, budget
         self._calm, self._before = 0, 0.0
         self._state: tuple[Array | None, float, float] | None = None
 
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
+        super().begin(drive)
         self._before = self._fit.passes
 
     def advance(self, drive: Drive) -> Outcome:

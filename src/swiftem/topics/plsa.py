@@ -52,8 +52,7 @@ from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.documents import counts_after
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import m_step
-from swiftem.topics.first_topics import starts_of
-from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_allocator
+from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_allocator, starts_of
 from swiftem.topics.quality import LAMBDA
 from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import INITS, LEARN, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
@@ -94,7 +93,7 @@ class PLSA(
         Number of topics, K.
     alpha : float, array-like of shape (K,) or "learn"
         Counts added to each document's topics. "learn" learns one for each topic from the documents, after
-        each of em's passes; see :mod:`swiftem.topics.em`.
+        each of em's passes; see :mod:`swiftem.topics.fit`.
     beta : float, array-like of shape (V,) or (K, V), or "auto"
         Counts added to each topic's words; "auto" is the smaller of 0.05 and 1/K. One row per topic makes
         seed words: a large number draws a word into a topic.
@@ -104,7 +103,7 @@ class PLSA(
         are at least 500 documents, 8 topics, and neither seed words nor given topics.
     decorrelation : float or "auto"
         How strongly topics other than the background repel each other: larger values make topics more
-        distinct, and predictions a little worse; see :mod:`swiftem.topics.em`. "auto" is 30
+        distinct, and predictions a little worse; see :mod:`swiftem.topics.fit`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
     method : "auto", a name in :data:`swiftem.methods.METHODS`, or a Method
         How to fit. "auto" reads each document once by sem and continues with em, whose passes leave each

@@ -21,8 +21,14 @@ from swiftem.data.weights import check_weights
 from swiftem.fit.config import budget, device_memory_limit
 from swiftem.fit.validated import read_weights
 from swiftem.methods import VarianceReducedEM
-from swiftem.topics.compute.corpus import PIECES, DeviceDocuments, Documents, SmallDocuments
-from swiftem.topics.compute.streamed import BLOCK, StreamedDocuments
+from swiftem.topics.compute.corpus import (
+    BLOCK,
+    PIECES,
+    DeviceDocuments,
+    Documents,
+    SmallDocuments,
+    StreamedDocuments,
+)
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.resolve import Facts, Place, TopicSpec
 

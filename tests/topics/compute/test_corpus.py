@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import swiftem.topics.compute.streamed as streamed
+import swiftem.topics.compute.corpus as streamed
 from swiftem.data import CsrDocuments
 from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments
 

@@ -5,13 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-import swiftem.topics.compute.streamed as streamed
+import swiftem.topics.compute.corpus as streamed
 from swiftem.data import CsrDocuments
 from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power
-from swiftem.topics.compute.corpus import Documents
+from swiftem.topics.compute.corpus import Documents, StreamedDocuments
 from swiftem.topics.compute.documents import DocumentsCompute, DocumentsLoop, DocumentSnapshot
-from swiftem.topics.compute.streamed import StreamedDocuments
 from swiftem.topics.documents import DocumentModel, m_step
 
 ALPHA, BETA = np.full(3, 0.1), np.full((1, 1), 0.05)

@@ -10,9 +10,15 @@ import scipy.sparse as sp
 import swiftem
 from swiftem.data import CorpusCounts
 from swiftem.topics.explorer import content as module
-from swiftem.topics.explorer.content import as_json, explorer_content, passage, summarise_topics
+from swiftem.topics.explorer.content import (
+    HEIGHT,
+    as_json,
+    explorer_content,
+    passage,
+    summarise_topics,
+    topic_map,
+)
 from swiftem.topics.explorer.groups import group_documents
-from swiftem.topics.explorer.layout import HEIGHT, topic_map
 from swiftem.topics.explorer.names import TopicNames, read_names
 
 

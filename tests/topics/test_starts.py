@@ -9,7 +9,7 @@ from topic_fits import fit_topics
 
 import swiftem
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.first_topics import best_start, clustered_topics, random_topics
+from swiftem.topics.fit import best_start, clustered_topics, random_topics
 
 ALPHA, BETA = np.full(5, 0.1), np.full((1, 1), 0.05)
 
