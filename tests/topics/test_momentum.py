@@ -15,9 +15,16 @@ from swiftem.topics.fit import HostPasses, TopicFit
 def test_a_pass_begins_ahead_of_the_last_one():
     first, second, shares = np.array([[4.0, 6.0]]), np.array([[6.0, 1.0]]), np.array([[0.5, 0.5]])
     spec = resolve.resolve(PLSA(1).get_params(), resolve.Facts("memory", 1, 1, 2))
-    fit = TopicFit(topics=first, doc_topic=shares, alpha=spec.alpha)
-    documents = Documents(sp.csr_array(np.ones((1, 2))))
-    passes = HostPasses(fit, documents, replace(spec, momentum=0.5), None)
+    passes = HostPasses(
+        TopicFit(
+            documents=Documents(sp.csr_array(np.ones((1, 2)))),
+            spec=replace(spec, momentum=0.5),
+            starts=[],
+            topics=first,
+            doc_topic=shares,
+            alpha=spec.alpha,
+        )
+    )
     assert passes.extrapolate(first, False) is first
     shares[:] = [[0.8, 0.2]]
     np.testing.assert_allclose(passes.extrapolate(second, False), [[7.0, 0.1]])  # at least a tenth

@@ -36,6 +36,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,10 +89,16 @@ MOST_DOCUMENTS = 5_000
 
 @dataclass(kw_only=True)
 class TopicFit(FitState):
-    """State of a fit.
+    """A fit: the corpus, what is done with it, and the state.
 
     Attributes
     ----------
+    documents : Documents, StreamedDocuments or UnitDocuments
+        The corpus.
+    spec : TopicSpec
+        What the fit does.
+    starts : sequence of ndarray, shape (K, V)
+        Candidates, of which the first phase chooses one.
     topics : ndarray, shape (K, V)
         Words of topics.
     doc_topic : ndarray, shape (D, K)
@@ -106,6 +113,9 @@ class TopicFit(FitState):
         Copies topics, doc_topic and counts from a device, if they are there.
     """
 
+    documents: AnyDocuments
+    spec: TopicSpec
+    starts: Sequence[Array]
     topics: Array
     doc_topic: Array
     alpha: Array
@@ -116,7 +126,8 @@ class TopicFit(FitState):
     def kept(self) -> dict[str, Tree]:
         """Return what checkpoints store."""
         self.fetch()
-        return {name: value for name, value in vars(self).items() if name != "fetch"}
+        given = ("documents", "spec", "starts", "fetch")
+        return {name: value for name, value in vars(self).items() if name not in given}
 
     def restore(self, kept: Mapping[str, Tree]) -> None:
         """Restore what a checkpoint stored; raise an error if it has another form."""
@@ -127,10 +138,35 @@ class TopicFit(FitState):
         if parts["counts"] is not None:
             check_form("counts", parts["counts"], self.topics)
         super().restore({**parts, "doc_topic": shares})
+        self.starts = ()
         if stored is not None:  # else the checkpoint of a run has them
             check_form("doc_topic", stored, shares)
             for rows in row_blocks(shares):
                 shares[rows] = stored[rows]
+
+    def choose_start(self, check: Callable[[], None]) -> None:
+        """Choose one of several starts, once; their passes do not count."""
+        if len(self.starts) > 1:
+            some = sample_of(self.documents)
+            self.topics = best_start(self.starts, some, self.spec.alpha, self.spec.beta, check)
+        self.starts = ()
+
+    def e_step(self, doc_topic: Array, check: Callable[[], None] = nothing) -> tuple[Array, float]:
+        """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
+
+        Before there are counts, no token has added anything to them.
+        """
+        left_out, beta = None, self.spec.beta
+        if self.spec.leaves_one_out and self.counts is not None:
+            left_out = (totals_of(self.counts, beta), beta)
+        return self.documents.em_pass(doc_topic, self.topics, self.alpha, left_out, check)
+
+    def contrasted(self, counts: Array) -> Array:
+        """Return the counts (K, V) that the M-step of a pass is made of."""
+        spec = self.spec
+        if not spec.decorrelation:
+            return counts
+        return decorrelated(counts, m_step(counts, spec.beta), spec.decorrelation, spec.background)
 
 
 def random_topics(n_components: int, n_words: int, beta: Array, random_state: np.random.RandomState) -> Array:
@@ -210,8 +246,13 @@ def starts_of(
         return [given_topics(init, n_components, n_words)]
     if not spec.clustered:
         return [random_topics(n_components, n_words, spec.beta, random_state) for _ in range(spec.n_starts)]
-    some = documents.few if isinstance(documents, UnitDocuments) else documents
+    some = sample_of(documents)
     return [clustered_topics(some, n_components, random_state, spec.clustered) for _ in range(spec.n_starts)]
+
+
+def sample_of(documents: AnyDocuments) -> Documents | StreamedDocuments:
+    """Return the documents, or a sample of those in units."""
+    return documents.few if isinstance(documents, UnitDocuments) else documents
 
 
 def best_start(
@@ -285,15 +326,18 @@ def fit_topics(
     for rows in row_blocks(shares):
         shares[rows] = 1.0 / len(spec.alpha)
     has_background = spec.background and not spec.adds_background
-    fit = TopicFit(topics=starts[0], doc_topic=shares, alpha=spec.alpha, has_background=has_background)
-    phases = []
+    fit = TopicFit(
+        documents=documents,
+        spec=spec,
+        starts=starts,
+        topics=starts[0],
+        doc_topic=shares,
+        alpha=spec.alpha,
+        has_background=has_background,
+    )
+    phases = [Phase(Em(fit) if spec.is_em else Run(fit, spec.method, seed, budget=budget))]
     if spec.first is not None:
-        first = Run(fit, documents, spec, starts, spec.first, seed, epochs=1)
-        phases, starts = [Phase(first, {Outcome.OUT_OF_PASSES: 1})], ()
-    if spec.is_em:
-        phases.append(Phase(Em(fit, documents, spec, starts)))
-    else:
-        phases.append(Phase(Run(fit, documents, spec, starts, spec.method, seed, budget=budget)))
+        phases.insert(0, Phase(Run(fit, spec.first, seed, epochs=1), {Outcome.OUT_OF_PASSES: 1}))
     drive(fit, phases, max_passes=spec.max_passes, watch=watch, keeper=keeper)
     fit.fetch()
     return fit
@@ -305,12 +349,13 @@ def memory_allocator(documents: AnyDocuments, spec: TopicSpec, budget: Budget) -
     return budget.reserve(_tokens(documents), spec.method, statistics=size).make_memory
 
 
-def fitted_attributes(fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -> dict[str, Any]:
+def fitted_attributes(fit: TopicFit) -> dict[str, Any]:
     """Return the attributes of the fitted estimator, for which one more pass is made."""
+    documents, spec = fit.documents, fit.spec
     ahead = documents.allocate(fit.doc_topic.shape)
     for rows in row_blocks(ahead, fit.doc_topic):
         ahead[rows] = fit.doc_topic[rows]
-    after, value = e_step(fit, documents, spec, ahead)
+    after, value = fit.e_step(ahead)
     counts = after if fit.counts is None else fit.counts
     by_batches = spec.draws == "documents" and not spec.is_em
     made = {
@@ -324,7 +369,7 @@ def fitted_attributes(fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -
         "log_likelihood_": value / documents.total,
         "method_": spec.method.name,
         "n_iter_": ceil(fit.passes - 1e-9),
-        "stationarity_": relative_change(counts, contrasted(after, spec)),
+        "stationarity_": relative_change(counts, fit.contrasted(after)),
         "topic_counts_": after.sum(axis=1),
         "_word_counts": np.ascontiguousarray(counts),
         "_is_stream": False,
@@ -332,11 +377,6 @@ def fitted_attributes(fit: TopicFit, documents: AnyDocuments, spec: TopicSpec) -
     if isinstance(documents, UnitDocuments):  # they stay with the workers
         del made["doc_topic_"]
     return made
-
-
-def _some(documents: AnyDocuments) -> Documents | StreamedDocuments:
-    """Return the documents, or a sample of those in units."""
-    return documents.few if isinstance(documents, UnitDocuments) else documents
 
 
 def _tokens(documents: AnyDocuments) -> CountSource:
@@ -378,30 +418,6 @@ def next_alpha(alpha: Array, doc_topic: Array, length: Array, weight: Array) -> 
     return np.clip(alpha * above / below, *RANGE) if below > 0.0 else alpha
 
 
-def e_step(
-    fit: TopicFit,
-    documents: AnyDocuments,
-    spec: TopicSpec,
-    doc_topic: Array,
-    check: Callable[[], None] = nothing,
-) -> tuple[Array, float]:
-    """Return expected counts (K, V) and the log-likelihood; ``doc_topic`` (D, K) is replaced.
-
-    Before there are counts, no token has added anything to them.
-    """
-    left_out = None
-    if spec.leaves_one_out and fit.counts is not None:
-        left_out = (totals_of(fit.counts, spec.beta), spec.beta)
-    return documents.em_pass(doc_topic, fit.topics, fit.alpha, left_out, check)
-
-
-def contrasted(counts: Array, spec: TopicSpec) -> Array:
-    """Return the counts (K, V) that the M-step of a pass is made of."""
-    if not spec.decorrelation:
-        return counts
-    return decorrelated(counts, m_step(counts, spec.beta), spec.decorrelation, spec.background)
-
-
 class HostPasses:
     """em's passes over documents on the CPU, or of units of documents.
 
@@ -411,8 +427,8 @@ class HostPasses:
         State of the momentum: counts (K, V) and topics of documents (D, K) after the last pass.
     """
 
-    def __init__(self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, state: Any) -> None:
-        self._fit, self._documents, self._spec = fit, documents, spec
+    def __init__(self, fit: TopicFit, state: Any = None) -> None:
+        self._fit = fit
         self.state: tuple[Array, Array] | None = None
         if state is not None:
             before, shares = state
@@ -426,8 +442,8 @@ class HostPasses:
         ``add_background`` is whether topic 0 becomes the background in this pass. If the log-likelihood is
         less than ``least``, the next pass begins where this one ends, without momentum.
         """
-        fit, spec, documents = self._fit, self._spec, self._documents
-        counts, value = e_step(fit, documents, spec, fit.doc_topic, check)
+        fit, spec, documents = self._fit, self._fit.spec, self._fit.documents
+        counts, value = fit.e_step(fit.doc_topic, check)
         if add_background:
             counts, place = with_background(counts)
             for rows in row_blocks(fit.doc_topic):
@@ -435,7 +451,7 @@ class HostPasses:
         elif spec.learns_alpha:
             assert not isinstance(documents, UnitDocuments)  # resolve refuses them
             fit.alpha = next_alpha(fit.alpha, fit.doc_topic, documents.length, documents.weight)
-        fit.counts = contrasted(counts, spec)
+        fit.counts = fit.contrasted(counts)
         if spec.momentum:
             fit.counts = self.extrapolate(fit.counts, value < least)
         fit.topics = m_step(fit.counts, spec.beta)
@@ -465,7 +481,7 @@ class HostPasses:
         return self._ahead(counts, before)
 
     def _remember(self, counts: Array, doc_topic: Array) -> None:
-        shares = self._documents.allocate(doc_topic.shape) if self.state is None else self.state[1]
+        shares = self._fit.documents.allocate(doc_topic.shape) if self.state is None else self.state[1]
         for rows in row_blocks(shares, doc_topic):
             shares[rows] = doc_topic[rows]
         self.state = counts, shares
@@ -479,56 +495,29 @@ class HostPasses:
 
     def _ahead(self, now: Array, before: Array) -> Array:
         found = now - before
-        found *= self._spec.momentum
+        found *= self._fit.spec.momentum
         found += now
         return np.maximum(found, LEAST * now, out=found)
 
 
-class TopicStep:
-    """What the steps of a fit share.
-
-    Parameters
-    ----------
-    fit, documents, spec
-        The fit.
-    starts : sequence of ndarray, shape (K, V)
-        Candidates, of which the first step of a fit chooses one: its passes do not count.
-    """
-
-    def __init__(
-        self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, starts: Sequence[Array]
-    ) -> None:
-        self._fit, self._documents, self._spec, self._starts = fit, documents, spec, starts
-
-    def begin(self, drive: Drive) -> None:
-        """Choose the start, if there are several."""
-        if len(self._starts) > 1:
-            some, spec = _some(self._documents), self._spec
-            self._fit.topics = best_start(self._starts, some, spec.alpha, spec.beta, drive.check)
-
-
-class Em(TopicStep):
+class Em:
     """em: a pass at a time, at least one; the objective of a moment is that at the beginning of its pass."""
 
     _passes: HostPasses | DeviceTopics
 
-    def __init__(
-        self, fit: TopicFit, documents: AnyDocuments, spec: TopicSpec, starts: Sequence[Array]
-    ) -> None:
-        super().__init__(fit, documents, spec, starts)
-        self._last, self._last_gain, self._calm = inf, inf, 0
+    def __init__(self, fit: TopicFit) -> None:
+        self._fit, self._last, self._last_gain, self._calm = fit, inf, inf, 0
 
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
-        super().begin(drive)
+        self._fit.choose_start(drive.check)
         self._begin(None)
 
     def _begin(self, state: Any) -> None:
-        documents = self._documents
-        if isinstance(documents, DeviceDocuments) and not self._spec.learns_alpha:
+        fit, spec, documents = self._fit, self._fit.spec, self._fit.documents
+        if isinstance(documents, DeviceDocuments) and not spec.learns_alpha:
             from swiftem.topics.compute.torch import DeviceTopics
 
-            fit, spec = self._fit, self._spec
             passes = self._passes = DeviceTopics(
                 documents.passes(spec.alpha),
                 spec.beta,
@@ -547,11 +536,11 @@ class Em(TopicStep):
 
             fit.fetch = fetch
         else:
-            self._passes = HostPasses(self._fit, documents, self._spec, state)
+            self._passes = HostPasses(fit, state)
 
     def advance(self, drive: Drive) -> Outcome | None:
         """Make a pass."""
-        fit, spec, total = self._fit, self._spec, self._documents.total
+        fit, spec, total = self._fit, self._fit.spec, self._fit.documents.total
         drive.check()
         # An aborted pass has changed documents: checkpoints have their values before the pass.
         adds, least = spec.background and not fit.has_background, -(spec.tol + self._last) * total
@@ -578,47 +567,6 @@ class Em(TopicStep):
         self._begin(state)
 
 
-class TopicLook:
-    """Evaluates the mean log-likelihood per token on a fixed set of documents, folded in."""
-
-    def __init__(self, documents: Documents | StreamedDocuments, alpha: Array, tol: float) -> None:
-        index = np.arange(documents.n)
-        if documents.n > LOOKED_AT:
-            index = np.sort(np.random.default_rng(0).choice(documents.n, LOOKED_AT, replace=False))
-        self._documents: Documents = documents.some(index)
-        self._alpha, self._tol = alpha, tol
-        self._all = len(index) == documents.n
-        self._last: Array | None = None
-        self._last_passes = 0.0
-        self.objective = inf
-
-    def at(self, topics: Array, passes: float) -> bool:
-        """Evaluate; return whether the gain per pass is below ``tol`` or indistinguishable from zero."""
-        chosen = self._documents
-        _, found = chosen.fold_in(topics, self._alpha, max_iter=ROUNDS, tol=TOLERANCE)
-        weighed = chosen.weight * found / max(chosen.total, 1e-300)
-        objective = -float(weighed.sum())
-        calm = False
-        if self._last is not None:
-            change = weighed - self._last
-            noise = 0.0 if self._all else sqrt(float(((change - change.mean()) ** 2).sum()))
-            calm = abs(self.objective - objective) < max(
-                self._tol * (passes - self._last_passes), 2.0 * noise if self._tol else 0.0
-            )
-        self._last, self._last_passes, self.objective = weighed, passes, objective
-        return calm
-
-    def snapshot(self) -> tuple[Array | None, float, float]:
-        """Return the state that the next evaluation depends on."""
-        return self._last, self._last_passes, self.objective
-
-    def restore(self, snapshot: tuple[Array | None, float, float]) -> None:
-        """Restore the state of an earlier evaluation."""
-        if snapshot[0] is not None and np.shape(snapshot[0]) != self._documents.weight.shape:
-            raise ValueError("the objective was evaluated on other documents")
-        self._last, self._last_passes, self.objective = snapshot
-
-
 class Draws(NamedTuple):
     """A run of a stochastic method: its arguments, and what writes θ and s into the fit."""
 
@@ -629,13 +577,13 @@ class Draws(NamedTuple):
     start: Mapping[str, Any]
 
 
-class Run(TopicStep):
+class Run:
     """A run of a stochastic method, on batches of documents or on tokens, evaluated once per epoch.
 
     Parameters
     ----------
-    fit, documents, spec, starts
-        As of :class:`TopicStep`.
+    fit : TopicFit
+        The fit.
     method : Method
         The method.
     seed : int
@@ -649,32 +597,26 @@ class Run(TopicStep):
     def __init__(
         self,
         fit: TopicFit,
-        documents: AnyDocuments,
-        spec: TopicSpec,
-        starts: Sequence[Array],
         method: Method,
         seed: int,
         *,
         epochs: int | None = None,
         budget: Budget = NO_LIMIT,
     ) -> None:
-        super().__init__(fit, documents, spec, starts)
-        self._method, self._seed, self._epochs, self._budget = method, seed, epochs, budget
+        self._fit, self._method, self._seed = fit, method, seed
+        self._epochs, self._budget = epochs, budget
         self._calm, self._before = 0, 0.0
-        self._state: tuple[Array | None, float, float] | None = None
+        self._look: tuple[Array | None, float, float] = (None, 0.0, inf)
 
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
-        super().begin(drive)
+        self._fit.choose_start(drive.check)
         self._before = self._fit.passes
 
     def advance(self, drive: Drive) -> Outcome:
         """Make the run."""
-        fit, method, spec = self._fit, self._method, self._spec
-        look = TopicLook(_some(self._documents), spec.alpha, spec.tol)
-        if self._state is not None:
-            look.restore(self._state)
-        draws = self._of_tokens() if spec.draws == "tokens" else self._of_documents()
+        fit, method = self._fit, self._method
+        draws = self._of_tokens() if fit.spec.draws == "tokens" else self._of_documents()
         n, looked_at = draws.source.n, -1
         gamma = schedules.resolve(method.step_size, n, method.batch_size)
 
@@ -685,9 +627,8 @@ class Run(TopicStep):
             looked_at = iterate.k
             draws.take(iterate.theta, iterate.s)
             fit.passes, fit.rejected = self._before + iterate.passes, iterate.rejected
-            self._calm = self._calm + 1 if look.at(fit.topics, fit.passes) else 0
-            self._state = look.snapshot()
-            drive.note(look.objective, float(gamma(iterate.k)), method.name, fit)
+            self._calm = self._calm + 1 if self._is_calm() else 0
+            drive.note(self._look[2], float(gamma(iterate.k)), method.name, fit)
             return drive.is_stopped or self._rests or drive.left <= 0.0
 
         result = run_problem(
@@ -712,9 +653,32 @@ class Run(TopicStep):
     def _rests(self) -> bool:
         return self._calm >= CALM and self._epochs is None
 
+    @cached_property
+    def _looked_at(self) -> Documents:
+        """Documents on which the mean log-likelihood per token is evaluated, folded in: always the same."""
+        some = sample_of(self._fit.documents)
+        index = np.arange(some.n)
+        if some.n > LOOKED_AT:
+            index = np.sort(np.random.default_rng(0).choice(some.n, LOOKED_AT, replace=False))
+        return some.some(index)
+
+    def _is_calm(self) -> bool:
+        """Evaluate; return whether the gain per pass is below ``tol`` or indistinguishable from zero."""
+        fit, chosen, tol = self._fit, self._looked_at, self._fit.spec.tol
+        _, found = chosen.fold_in(fit.topics, fit.spec.alpha, max_iter=ROUNDS, tol=TOLERANCE)
+        weighed = chosen.weight * found / max(chosen.total, 1e-300)
+        (last, last_passes, before), objective = self._look, -float(weighed.sum())
+        self._look = weighed, fit.passes, objective
+        if last is None:
+            return False
+        noise, change = 0.0, weighed - last
+        if chosen.n < sample_of(fit.documents).n and tol:
+            noise = 2.0 * sqrt(float(((change - change.mean()) ** 2).sum()))
+        return abs(before - objective) < max(tol * (fit.passes - last_passes), noise)
+
     def _of_documents(self) -> Draws:
         """Return batches of documents."""
-        fit, documents, spec = self._fit, self._documents, self._spec
+        fit, documents, spec = self._fit, self._fit.documents, self._fit.spec
         documents.doc_topic, model = fit.doc_topic, DocumentModel(spec.alpha, spec.beta)
         bound = model.bind(documents)
 
@@ -729,7 +693,7 @@ class Run(TopicStep):
 
     def _of_tokens(self) -> Draws:
         """Return tokens, drawn one by one or in batches, as in the paper."""
-        fit, spec, method, source = self._fit, self._spec, self._method, _tokens(self._documents)
+        fit, spec, method, source = self._fit, self._fit.spec, self._method, _tokens(self._fit.documents)
         if source.n < len(spec.alpha):
             raise ValueError(
                 f"n_components must be at most {source.n}, the number of tokens that are drawn, "
@@ -738,7 +702,7 @@ class Run(TopicStep):
         model = PLSAModel.from_counts(
             len(spec.alpha), source, alpha=float(spec.alpha[0]), beta=float(spec.beta.flat[0])
         )
-        n_words = self._documents.n_words
+        n_words = fit.documents.n_words
 
         def take(theta: Theta, s: Array) -> None:
             fit.topics, fit.doc_topic = theta.topic_word, theta.doc_topic
@@ -752,8 +716,11 @@ class Run(TopicStep):
 
     def kept(self) -> Tree:
         """Return the state of the evaluations."""
-        return self._calm, self._before, self._state
+        return self._calm, self._before, self._look
 
     def restore(self, kept: Any) -> None:
-        """Restore what :meth:`kept` returned."""
-        self._calm, self._before, self._state = kept
+        """Restore what :meth:`kept` returned; raise ValueError for evaluations of other documents."""
+        self._calm, self._before, self._look = kept
+        last = self._look[0]
+        if last is not None and np.shape(last) != self._looked_at.weight.shape:
+            raise ValueError("the objective was evaluated on other documents")

@@ -285,7 +285,7 @@ class PLSA(
                 lambda _, watch: fit_topics(documents, spec, starts, seed, limits, watch, keeper)
             )
             self._forget("doc_topic_")
-            self.__dict__.update(fitted_attributes(fit, documents, spec))
+            self.__dict__.update(fitted_attributes(fit))
             if numbers is not None and isinstance(
                 every, Documents
             ):  # documents of weight zero have topics, too
