@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from anonymous_memory import peak, resident
 from combinations.counts import uci as write_uci
 from sklearn.exceptions import ConvergenceWarning
-from topic_fits import fit_topics
+from topic_fits import fit_topics, short_documents
 
 import swiftem
 import swiftem.topics.compute.corpus as module
@@ -22,11 +22,8 @@ from swiftem.data.documents.counts import SpooledDocuments
 from swiftem.topics.compute.corpus import Documents, StreamedDocuments
 
 
-def corpus(n_documents=700, n_words=40, seed=0):
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(n_words, 0.2), size=3)
-    X = np.array([rng.multinomial(n, topics[n % 3]) for n in rng.integers(0, 30, n_documents)])
-    return sp.csr_array(X.astype(float))
+def corpus(n_documents=700, n_words=40):
+    return short_documents(n_documents, n_words)
 
 
 fit = partial(fit_topics, n_components=3)
@@ -112,11 +109,6 @@ def test_em_on_a_file_is_em_in_memory(tmp_path, method, alpha):
     file = tmp_path / "docword.toy.txt"
     np.testing.assert_allclose(two.transform(file), two.transform(X), rtol=0, atol=1e-12)
     assert two.score(str(file)) == pytest.approx(two.score(X), rel=1e-12)
-
-
-def npz(folder, X):
-    sp.save_npz(folder / "toy.npz", X)
-    return folder / "toy.npz"
 
 
 def test_a_file_of_a_matrix_may_not_claim_any_number_of_documents(tmp_path):
