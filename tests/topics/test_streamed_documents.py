@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from topic_fits import fit_topics, short_documents
 
 import swiftem
-import swiftem.topics.compute.corpus as module
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, open_documents
@@ -31,12 +30,6 @@ fit = partial(fit_topics, n_components=3)
 
 def uci(folder, X):
     return write_uci(X.toarray(), None, folder).X
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of 64 documents: several of them in a small corpus."""
-    monkeypatch.setattr(module, "BLOCK", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -311,15 +304,13 @@ def test_new_words_with_names(tmp_path):
 # Texts are parsed once
 
 
-def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path, monkeypatch):
-    X, read = corpus(), []
-    source = open_documents(uci(tmp_path, X))
-    blocks = source.blocks
-    monkeypatch.setattr(source, "blocks", lambda rows: read.append(rows) or blocks(rows))
-    documents = StreamedDocuments(source, scratch=tmp_path)
+def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path):
+    X = corpus()
+    file = uci(tmp_path, X)
+    documents = StreamedDocuments(open_documents(file), scratch=tmp_path)
     for _ in range(2):
         np.testing.assert_array_equal(documents.some(np.arange(700)).matrix().toarray(), X.toarray())
-    assert len(read) == 1
+        file.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("counts", [[1.0, 65535.0], [1.0, 65536.0], [0.25, 3.0]])

@@ -18,7 +18,6 @@ from swiftem.data import (
     read_count_matrix,
     read_lda_c,
 )
-from swiftem.data.documents import text_files
 
 UCI = b"3\n2\n4\n1 1 1\n1 2 1\n2 2 2\n3 1 5\n"
 LDA_C = b"2 0:1 1:1\n1 1:2\n1 0:5\n"
@@ -260,11 +259,11 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("file", "expected"), WRONG)
-def test_what_is_wrong_is_named_with_its_line(tmp_path, monkeypatch, file, expected):
+def test_what_is_wrong_is_named_with_its_line(tmp_path, in_pieces, file, expected):
     name, content = file
     path = write(tmp_path, content, name)
     refused_by_all(path, expected)
-    monkeypatch.setattr(text_files, "PIECE", 8)  # lines are counted from piece to piece
+    in_pieces(8)  # lines are counted from piece to piece
     refused_by_all(path, expected)
 
 
@@ -295,19 +294,6 @@ def test_tokens_that_cannot_be_counted(tmp_path):
         (f"3 0:{most} 0:{most} 0:{most}\n", "toy.ldac"),
     ):
         refused_by_all(write(tmp_path, content, name), "at most 2^53 tokens")
-
-
-def test_what_is_wrong_in_npz(tmp_path):
-    file = tmp_path / "a.npz"
-    np.savez(file, a=np.eye(2))
-    refused_by_all(file, "must be a sparse matrix of counts, as scipy.sparse.save_npz writes it")
-    np.savez(file, a=np.array([{}], dtype=object), format=b"csr")
-    refused_by_all(file, "got another or a damaged file")
-    refused_by_all(write(tmp_path, b"PK nothing", "b.npz"), "got another or a damaged file")
-    sp.save_npz(file, sp.csr_array([[0, -1]]))
-    refused_by_all(file, "got -1 in row 0, column 1")
-    sp.save_npz(file, sp.csr_array([[1j]]))
-    refused_by_all(file, "it is a csr matrix of complex128")
 
 
 # Sizes that are only said: no more memory than the file's size is a reason for.
@@ -395,8 +381,8 @@ def opened(kind, folder, counts=MANY):
 
 @pytest.mark.parametrize("kind", ["memory", "npz", "matrixmarket", "uci", "uci.gz", "lda-c", "text"])
 @pytest.mark.parametrize("rows", [1, 7, 57, 100])
-def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "PIECE", 64)  # entries of a document in several pieces
+def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, in_pieces):
+    in_pieces(64)  # entries of a document in several pieces
     counts = MANY[np.diff(MANY.indptr) > 0] if kind in ("npz", "matrixmarket") else MANY
     source, expected = opened(kind, tmp_path, counts), counts.toarray()
     assert isinstance(source, DocumentSource)

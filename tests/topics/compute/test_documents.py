@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from topic_fits import short_documents
 
 import swiftem
-import swiftem.topics.compute.corpus as streamed
 from swiftem.data import CsrDocuments
 from swiftem.methods import FastIncrementalEM, OnlineEM, VarianceReducedEM
 from swiftem.schedules import power
@@ -61,8 +60,8 @@ def follow(documents, method, model=MODEL, **options):
     ],
 )
 @pytest.mark.parametrize("name", METHODS)
-def test_the_lane_goes_where_the_reference_goes(name, kind, beta, monkeypatch):
-    monkeypatch.setattr(streamed, "BLOCK", 50)
+@pytest.mark.usefixtures("small_blocks")
+def test_the_lane_goes_where_the_reference_goes(name, kind, beta):
     one, two = corpus(kind), corpus(kind)
     (path, fast), (expected, plain) = (
         follow(documents, METHODS[name], DocumentModel(ALPHA, beta), kernels=kernels)
@@ -186,26 +185,25 @@ def test_statistics_of_another_run_are_not_gone_on_from():
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 
-def test_ctrl_c_in_a_full_pass_leaves_places_as_they_were(monkeypatch):
-    documents, method = corpus(), METHODS["sem-vr"]
+def test_ctrl_c_in_a_full_pass_leaves_places_as_they_were():
+    calls = []
+
+    class Interrupted(Documents):
+        def sums(self, *arguments):
+            if self.n == 120:
+                calls.append(self.doc_topic.copy())
+                if len(calls) == 2:
+                    arguments[0][:50] = 0.0
+                    raise KeyboardInterrupt
+            return super().sums(*arguments)
+
+    documents, method = Interrupted(counts(), corpus().weight), METHODS["sem-vr"]
     _, whole = follow(corpus(), method)
-    real, calls = Documents.sums, []
-
-    def sums(self, *arguments):
-        if self is documents:
-            calls.append(self.doc_topic.copy())
-            if len(calls) == 2:
-                arguments[0][:50] = 0.0
-                raise KeyboardInterrupt
-        return real(self, *arguments)
-
-    monkeypatch.setattr(Documents, "sums", sums)
     _, broken = follow(documents, method)
     assert (broken.status, broken.n_iter) == ("interrupted", 18)
     np.testing.assert_array_equal(documents.doc_topic, calls[1])
-    _, rest = follow(
-        documents, method, theta0=broken.theta, s0=broken.s, state=broken.state, n_iter=42, seed=None
-    )
+    start = {"theta0": broken.theta, "s0": broken.s, "state": broken.state, "seed": None}
+    _, rest = follow(documents, method, n_iter=42, **start)
     np.testing.assert_array_equal(rest.s, whole.s)
 
 

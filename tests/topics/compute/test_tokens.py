@@ -1,5 +1,7 @@
 """Compiled full passes of pLSA equal the plain ones, at any number of threads to the last bit."""
 
+from types import SimpleNamespace
+
 import helpers
 import numpy as np
 import pytest
@@ -8,9 +10,9 @@ from helpers import assert_close
 from topic_fits import assert_same_with_any_threads
 
 from swiftem import models
-from swiftem.core.compute import Compute, Placement
+from swiftem.core.compute import Compute
 from swiftem.data import CountSource, TokenSource
-from swiftem.topics.compute.tokens import TokensCompute, read_tokens
+from swiftem.topics.compute.tokens import TokensCompute, is_readable, read_tokens
 from swiftem.topics.tokens import PLSATheta
 
 RNG = np.random.default_rng(5)
@@ -141,9 +143,6 @@ def test_a_pass_can_be_broken_off():
     assert ours.evaluations == 0
 
 
-def test_only_for_plsa_and_sources_that_can_be_read_by_number(monkeypatch):
-    source = sources()["counts"]
-    bound = models.PLSAModel(2).bind(source)
-    assert type(bound.compute(source, Placement())) is TokensCompute
-    monkeypatch.setattr("swiftem.topics.compute.tokens.MOST_TOKENS", 10)
-    assert type(bound.compute(source, Placement())) is Compute
+def test_not_for_more_tokens_than_fit_into_memory():
+    sources = (SimpleNamespace(access="random", n=n) for n in (2 * 10**9, 2 * 10**9 + 1))
+    assert [is_readable(source) for source in sources] == [True, False]
