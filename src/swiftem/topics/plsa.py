@@ -27,6 +27,7 @@ from swiftem.core.checks import (
 )
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import is_planned, like
+from swiftem.data.documents.counts import canonical
 from swiftem.data.weights import extent_of
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
@@ -336,7 +337,7 @@ class PLSA(
         raw = read.counts_in_memory(X)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "reset": reset}
         checked = {"ensure_non_negative": True, "ensure_all_finite": "allow-nan"}
-        return read.canonical(validated(self, raw, **options, **checked))
+        return canonical("X", validated(self, raw, **options, **checked))
 
     def _forget(self, *names: str) -> None:
         for name in names:

@@ -59,16 +59,6 @@ def test_lines(tmp_path):
     assert len(corpus) == 2
 
 
-def test_compressed_lines(tmp_path):
-    assert read_corpus(write(tmp_path, gzip.compress(b"rice\n"), "a.txt.gz")).words == ("rice",)
-
-
-def test_how_many_words_and_which_not(tmp_path):
-    file = write(tmp_path, "rice rice the maize fish fish fish\n", "a.txt")
-    assert read_corpus(file, n_words=1).words == ("fish",)
-    assert read_corpus(file, stop_words=["fish"]).words == ("maize", "rice", "the")
-
-
 def test_a_format_can_be_given(tmp_path):
     file = write(tmp_path, "1 0:1\n", "a.txt")
     assert read_corpus(file).format == "lda-c"

@@ -395,10 +395,11 @@ def with_background(counts: Table) -> tuple[Table, int]:
 def make_room(doc_topic: Table, place: int) -> None:
     """Give the background its share of documents (D, K), in place; topic 0 moves to ``place``.
 
-    >>> shares = np.array([[0.5, 0.5, 0.0]])
+    >>> shares = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
     >>> make_room(shares, 2)
     >>> shares.round(2)
-    array([[0.3 , 0.35, 0.35]])
+    array([[0.3 , 0.35, 0.35],
+           [1.  , 0.  , 0.  ]])
     """
     doc_topic[:, place] = doc_topic[:, 0]
     doc_topic[:, 0] = 0.0

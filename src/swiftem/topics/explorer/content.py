@@ -103,7 +103,7 @@ class TopicSummary:
     n_tokens : float
         Sum of all counts.
     perplexity : float
-        Of the corpus, by completion; NaN if it could not be computed.
+        Of the corpus, by completion.
     """
 
     topics: tuple[Topic, ...]
@@ -154,10 +154,7 @@ def summarise_topics(
         name = given[k] if given else ""
         is_background = k == model.background_
         topics.append(Topic(k, float(prevalence[k]), float(coherence[k]), words, own, name, is_background))
-    try:
-        perplexity = float(model.perplexity(corpus.counts))
-    except ValueError:  # no document has two tokens
-        perplexity = float("nan")
+    perplexity = model.perplexity(corpus.counts)
     return TopicSummary(tuple(topics), len(corpus), corpus.counts.shape[1], corpus.n_tokens, perplexity)
 
 
