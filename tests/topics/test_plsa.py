@@ -280,6 +280,7 @@ def test_objective_of_em_is_that_at_the_beginning_of_a_pass(data):
     assert model.log_likelihood_ == pytest.approx((X[X > 0] * np.log(p)).sum() / X.sum(), abs=1e-12)
     assert later.history_.objective[-1] == pytest.approx(-model.log_likelihood_, abs=1e-12)
     np.testing.assert_array_equal(model.history_.passes, np.arange(1, 6))
+    np.testing.assert_array_equal(model.history_.step, 1.0)
 
 
 def test_stochastic_methods_are_evaluated_on_documents_that_stay_the_same():
@@ -308,6 +309,9 @@ def test_passes_are_evaluations_over_entries(data):
     assert 2 <= sem.history_.passes[0] <= 6  # at most five rounds, and the sums
     reduced = fit(X, method="sem-vr", max_iter=1)
     assert 6 <= reduced.history_.passes[0] <= 18
+    for method, most in (("iem", 1), ("spider", 10)):
+        model = fit(X, method=method, max_iter=most, tol=0.0)
+        assert model.history_.passes[-1] <= max(2, most)  # initial statistics, and at least one epoch
     longer = fit(X, method="sem", max_iter=12, tol=0.0)
     assert longer.history_.passes[-2] < 12 <= longer.history_.passes[-1]
 
