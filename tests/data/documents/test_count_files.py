@@ -154,17 +154,14 @@ def test_vocabularies_that_do_not_fit(tmp_path):
         read_lda_c(file, tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
-    ("read", "name", "what"),
-    [
+def test_missing_files(tmp_path):
+    for read, name, what in (
         (read_bag_of_words, "a.txt", "a bag of words in UCI's format"),
         (read_count_matrix, "a.npz", "matrix of counts"),
         (read_count_matrix, "a.mtx", "matrix of counts"),
-    ],
-)
-def test_missing_files(tmp_path, read, name, what):
-    with pytest.raises(FileNotFoundError, match=f"{name} must be .*{what}.*does not exist"):
-        read(tmp_path / name)
+    ):
+        with pytest.raises(FileNotFoundError, match=f"{name} must be .*{what}.*does not exist"):
+            read(tmp_path / name)
 
 
 def test_matrices_of_other_kinds(tmp_path):
