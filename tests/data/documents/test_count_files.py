@@ -192,8 +192,6 @@ WRONG = [
     (uci(UCI[3:], b"\n"), "the number of entries in line 3, got ''"),
     (uci(b"3\n2\n4", b"0\n2\n4"), "the number of documents in line 1, got '0'"),
     (uci(b"2 2 2", b"2 2"), "got '2 2' in line 6"),
-    (uci(b"2 2 2", b"2 2 2 2"), "got '2 2 2 2' in line 6"),
-    (uci(b"2 2 2", b"2 2 1.5"), "got '2 2 1.5' in line 6"),
     (uci(b"2 2 2", b"two 2 2"), "got 'two 2 2' in line 6"),
     (uci(b"2 2 2", b"2 2 -2"), "count (whole numbers from 0) in each line, got '2 2 -2' in line 6"),
     (uci(b"2 2 2", b"2 3 2"), "words from 1 to 2, got 3 in line 6"),
@@ -212,9 +210,7 @@ WRONG = [
     (lda(b"1 0:1 1:1"), "got 1 and 2 pairs in line 2"),
     (lda(b"one 0:1"), "the number of pairs, and pairs such as 17:2, in each line, got 'one 0:1' in line 2"),
     (lda(b"-1 0:1"), "got '-1 0:1' in line 2"),
-    (lda(b"1 0-1"), "got '1 0-1' in line 2"),
     (lda(b"2 0:1:2 4"), "got '2 0:1:2 4' in line 2"),
-    (lda(b"1 0:1.5"), "got '1 0:1.5' in line 2"),
     (lda(b"1 0:-2"), "got '1 0:-2' in line 2"),
     (lda(b"1 -3:2"), "got '1 -3:2' in line 2"),
     (lda(b"1 2147483648:1"), "words from 0 to 2147483646, got 2147483648 in line 2"),
@@ -232,11 +228,8 @@ WRONG = [
     (mtx(b"3 1 5", b"3 1 5\n3 2 1"), "4 entries, as its line 2 says, got 5"),
     (mtx(b" 4\n", b" 3000000000\n"), "3,000,000,000 entries, as its line 2 says, got 4"),
     (("toy.mtx", HEAD + b"% 0.5\n2 3 2\n1 1 4\n2 2 2.5\n"), "got '2 2 2.5' in line 5"),
-    (mtx(b"2 2 2", b"2 2 -2"), "got '2 2 -2' in line 5"),
-    (mtx(b"2 2 2", b"2 2 2x"), "got '2 2 2x' in line 5"),
     (mtx(b"2 2 2", b"2 2 2 1"), "got '2 2 2 1' in line 5"),
     (mtx(b"2 2 2", b"2 2 1e3"), "got '2 2 1e3' in line 5"),
-    (mtx(b"2 2 2", b"2 2 1.5"), "got '2 2 1.5' in line 5"),
     (mtx(b"3 2 4", LONG + b" 2 4"), ""),
     (mtx(b"1 1 1", b"1 1 " + LONG), ""),
     (
@@ -251,7 +244,6 @@ WRONG = [
     ),
     (mtx(b"2 2 2", b"2 \x002 2"), "line"),
     (uci(b"2 2 2", b"2 \x002 2"), "line"),
-    (uci(b"3\n2\n4", b"3\n\x002\n4"), "line"),
 ]
 
 
