@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from swiftem.core.problem import BASE, Budget
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
-from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse
+from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse, stacked
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.fit.config import budget, device_memory_limit
 from swiftem.fit.validated import read_weights
@@ -86,14 +86,14 @@ def documents_elsewhere(
 def counts_in_memory(X: Any) -> Any:
     """Return counts as an array or a sparse matrix, not validated; a file or a source is loaded."""
     if is_read(X):
-        return _stacked(block for _, block in open_documents(X).blocks(BLOCK))
+        return stacked(block for _, block in open_documents(X).blocks(BLOCK))
     if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
         raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
     check_not_lazy("X", X)
     if is_planned(X):
         import dask
 
-        X = X.compute() if hasattr(X, "compute") else _stacked(dask.compute(*X))
+        X = X.compute() if hasattr(X, "compute") else stacked(dask.compute(*X))
     X = counts_of_tensor(X) if is_tensor(X) else X
     if isinstance(X, np.matrix):
         X = np.asarray(X)
@@ -102,12 +102,6 @@ def counts_in_memory(X: Any) -> Any:
         if X.shape[1] > MOST_WORDS:
             raise ValueError(f"X must have at most {MOST_WORDS:,} words, got {X.shape[1]:,}.")
     return X
-
-
-def _stacked(blocks: Iterable[Any]) -> Counts:
-    from scipy.sparse import csr_array, vstack
-
-    return csr_array(vstack([csr_array(block) for block in blocks], format="csr"))
 
 
 def weights_of(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False) -> Array | None:

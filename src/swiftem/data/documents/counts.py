@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,6 +192,13 @@ def without_zeros(matrix: Sparse) -> Counts:
     counts.sum_duplicates()
     counts.eliminate_zeros()
     return counts
+
+
+def stacked(blocks: Iterable[Sparse]) -> Counts:
+    """Return blocks of counts, one below the other, as a CSR array."""
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack([csr_array(block) for block in blocks], format="csr"))
 
 
 def canonical(name: str, counts: Sparse | NDArray[Any]) -> Counts:

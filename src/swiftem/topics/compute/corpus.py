@@ -21,6 +21,7 @@ from swiftem.data.documents.counts import (
     PathName,
     SpooledDocuments,
     checked_sparse,
+    stacked,
 )
 from swiftem.data.stored import read_ahead
 from swiftem.data.weights import check_weights, extent_of, read_sample_weight
@@ -166,18 +167,17 @@ class Corpus(Source):
         """
         from swiftem.topics.compute.passes_kernels import pass_over
 
-        table, factor, floor = self._table(topics.T, self.dtype), topics.T, topics[:0]
+        floor = topics[:0]
         if left_out is not None:
             totals, beta = left_out
             least = numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
-            floor, factor = self._table(least, self.dtype), topics.T[:0]
+            floor = self._table(least, self.dtype)
 
-        def work(block: Documents, places: Array) -> Work:
+        def work(block: Documents, places: Array, table: Array) -> Work:
             without = None if left_out is None else (block.shares_of_a_token(alpha), left_out[0], floor)
             return partial(pass_over, block.entries, places, table, alpha, without)
 
-        by_word, value = self._over(work, doc_topic, np.ascontiguousarray(factor), between)
-        self._keep(table)
+        by_word, value = self._over(work, doc_topic, topics.T, between, is_ratio=left_out is None)
         return by_word.T, value
 
     def sums(
@@ -211,15 +211,10 @@ class Corpus(Source):
         """
         from swiftem.topics.compute.passes_kernels import fold_in
 
-        table, none = self._table(word_topic, self.dtype), np.empty(0)
-        by_word, evaluations = self._over(
-            lambda block, places: partial(fold_in, block.entries, table, alpha, max_iter, tol, places, none),
-            doc_topic,
-            np.ascontiguousarray(word_topic),
-            between,
-            INNER,
-        )
-        self._keep(table)
+        def work(block: Documents, places: Array, table: Array) -> Work:
+            return partial(fold_in, block.entries, table, alpha, max_iter, tol, places, np.empty(0))
+
+        by_word, evaluations = self._over(work, doc_topic, word_topic, between, rounds=INNER)
         return by_word, int(evaluations)
 
     def fold_in(
@@ -268,16 +263,19 @@ class Corpus(Source):
 
     def _over(
         self,
-        work_of: Callable[[Documents, Array], Work],
+        work_of: Callable[[Documents, Array, Array], Work],
         doc_topic: Array,
-        factor: Array,
+        word_topic: Array,
         between: Between,
+        *,
         rounds: int = 1,
+        is_ratio: bool = True,
     ) -> tuple[Array, float]:
-        """Return the sums over all documents times ``factor`` (V, K), and the sum of their values.
+        """Return the sums over all documents and the sum of their values; ``work_of`` gets words of topics.
 
-        A factor of no rows is 1. Piece i of a portion adds to part i of the sums. Parts are emptied into a
-        total in float64 before they have more than :data:`MOST_ENTRIES` entries.
+        If ``is_ratio``, sums are multiplied by words of topics (V, K). Piece i of a portion adds to part i of
+        the sums. Parts are emptied into a total in float64 before they have more than :data:`MOST_ENTRIES`
+        entries.
         """
         from swiftem.topics.compute.passes_kernels import add_parts
 
@@ -292,11 +290,12 @@ class Corpus(Source):
             _by_words(add, n_words, used * by_word.size)
 
         n_words, n_topics = self.n_words, doc_topic.shape[1]
+        table, factor = self._table(word_topic, self.dtype), word_topic if is_ratio else word_topic[:0]
         by_word, none = np.empty((n_words, n_topics)), np.empty((0, n_topics))
         parts, used, entries, is_emptied, value = by_word[:0], 0, 0, False, 0.0
         count, least = self._parts(n_topics, rounds)
         for rows, block in self.portions():
-            work = work_of(block, doc_topic[rows])
+            work = work_of(block, doc_topic[rows], table)
             pieces = block.pieces(max(count, -(-block.n_entries // MOST_ENTRIES)), least)
             if not len(parts):
                 size = min(PIECES, max(count, len(pieces)))
@@ -316,8 +315,9 @@ class Corpus(Source):
                     value += one
                 used, entries = max(used, len(group)), entries + longest
             release(doc_topic[rows])
-        empty(factor)
+        empty(np.ascontiguousarray(factor))
         self._keep(parts)
+        self._keep(table)
         return by_word, value
 
 
@@ -379,9 +379,7 @@ class Documents(Corpus):
 
     def matrix(self) -> csr_array:
         """Return the counts as a CSR array, shape (D, V)."""
-        from scipy.sparse import csr_array
-
-        return csr_array((self.count, self.word, self.begin), shape=(self.n, self.n_words))
+        return self.entries.matrix(self.count, self.n_words)
 
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
@@ -666,18 +664,14 @@ class StreamedDocuments(Corpus):
 
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, indices ascending, in memory; costs one pass of reading."""
-        import scipy.sparse as sp
-
         rows = []
         for part, block in self.portions():
             low, high = np.searchsorted(numbers, [part.start, part.stop])
             rows.append(block.matrix()[numbers[low:high] - part.start])
-        return Documents(sp.csr_array(sp.vstack(rows, format="csr")), self.weight[numbers], self.dtype)
+        return Documents(stacked(rows), self.weight[numbers], self.dtype)
 
     def take(self, index: Index) -> Batch:
         """As :meth:`Documents.take`, from one block or two consecutive ones."""
-        import scipy.sparse as sp
-
         number = index // BLOCK
         order = np.argsort(number, kind="stable")
         self._hold(set(number.tolist()))
@@ -685,7 +679,7 @@ class StreamedDocuments(Corpus):
             (block,) = self._held.values()
             return block.take(index % BLOCK)._replace(index=index)
         rows = [self._held[b].matrix()[index[number == b] % BLOCK] for b in sorted(self._held)]
-        counts = sp.csr_array(sp.vstack(rows, format="csr"))[np.argsort(order, kind="stable")]
+        counts = stacked(rows)[np.argsort(order, kind="stable")]
         drawn = Documents(counts, self.weight[index], self.dtype)
         return drawn.take(np.arange(len(index)))._replace(index=index)
 

@@ -16,7 +16,7 @@ from swiftem.core.checks import as_numbers
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Samples
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.documents.counts import canonical, checked_sparse, is_sparse
+from swiftem.data.documents.counts import canonical, checked_sparse, is_sparse, stacked
 from swiftem.data.units.compute import UnitCompute, pairwise_sum
 from swiftem.data.units.source import UnitSamples, aligned, unit_weights
 from swiftem.topics.compute.corpus import Between, Documents, LeftOut, SmallDocuments, nothing
@@ -185,10 +185,8 @@ class UnitDocuments(UnitSamples):
     @cached_property
     def few(self) -> Documents:
         """A random share of the documents of each unit: for starts and evaluations."""
-        from scipy.sparse import csr_array, vstack
-
         parts = self.units.map(Documents.some, self._drawn(SAMPLE, 0))
-        matrix = csr_array(vstack([part.matrix() for part in parts], format="csr"))
+        matrix = stacked(part.matrix() for part in parts)
         return read_documents(matrix, np.concatenate([part.weight for part in parts]), "X", small=self.small)
 
     def em_pass(
