@@ -1,12 +1,13 @@
 """Counts of words in files: UCI, lda-c, MatrixMarket and ``.npz``, loaded and in blocks."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from anonymous_memory import peak
+from combinations.counts import FILES as FILE_KINDS
 from table_files import refused, sentence_of, traced_peak, write_file
 
 from swiftem.data import (
@@ -44,14 +45,6 @@ def refused_by_all(file, *expected):
     """Check that both ways to read a file refuse it by the same words."""
     refused(lambda: read_corpus(file), file, *expected)
     refused(lambda: blocks(file), file, *expected)
-
-
-def market(matrix, **options):
-    import io
-
-    buffer = io.BytesIO()
-    scipy.io.mmwrite(buffer, matrix, **options)
-    return buffer.getvalue()
 
 
 # What is read.
@@ -165,7 +158,8 @@ def test_missing_files(tmp_path):
 
 
 def test_matrices_of_other_kinds(tmp_path):
-    assert read_count_matrix(write(tmp_path, market(np.array(COUNTS)), "a.mtx")).n_tokens == 9
+    dense = FILE_KINDS["mtx of an array"].make(np.array(COUNTS), None, tmp_path).X
+    assert read_count_matrix(dense).n_tokens == 9
     pattern = "%%MatrixMarket matrix coordinate pattern general\n1 2 1\n1 2\n"
     assert read_count_matrix(write(tmp_path, pattern, "b.mtx")).counts.toarray().tolist() == [[0, 1]]
 
@@ -341,25 +335,13 @@ WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", 
 
 def write_many(kind, folder, counts=MANY):
     """Write documents, some of them without words, in a format; return the file."""
-    rows = [row.tocoo() for row in (counts[[d]] for d in range(counts.shape[0]))]
-    if kind == "lda-c":
-        lines = [" ".join([str(r.nnz), *map("{}:{}".format, r.col, r.data)]) for r in rows]
-        return write_file(folder, "\n".join(lines) + "\n", "toy.ldac")
     if kind == "text":
         texts = [" ".join(np.repeat(WORDS, row)) for row in counts.toarray()]
         return write_file(folder, "".join(f"99 {line}\n" for line in texts), "toy.txt")
-    if kind == "npz":
-        sp.save_npz(folder / "toy.npz", counts)
-        return folder / "toy.npz"
-    if kind == "matrixmarket":
-        return write_file(folder, market(counts), "toy.mtx")
-    matrix = counts.tocoo()
-    lines = map("{} {} {}".format, matrix.row + 1, matrix.col + 1, matrix.data)
-    text = "\n".join([*map(str, (*counts.shape, counts.nnz)), *lines]).encode()
-    write_file(folder, "\n".join(WORDS), "vocab.toy.txt")
-    if kind == "uci.gz":
-        return write_file(folder, gzip.compress(text), "docword.toy.txt.gz")
-    return write_file(folder, text, "docword.toy.txt")
+    file = Path(FILE_KINDS[kind.removesuffix(".gz")].make(counts.toarray(), None, folder).X)
+    if kind.endswith(".gz"):
+        return write_file(folder, gzip.compress(file.read_bytes()), f"{file.name}.gz")
+    return file
 
 
 def opened(kind, folder, counts=MANY):
@@ -368,11 +350,11 @@ def opened(kind, folder, counts=MANY):
     return open_documents(write_many(kind, folder, counts), WORDS if kind == "text" else None)
 
 
-@pytest.mark.parametrize("kind", ["memory", "npz", "matrixmarket", "uci", "uci.gz", "lda-c", "text"])
+@pytest.mark.parametrize("kind", ["memory", "npz csr", "mtx", "uci", "uci.gz", "lda-c", "text"])
 @pytest.mark.parametrize("rows", [1, 7, 57, 100])
 def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, in_pieces):
     in_pieces(64)  # entries of a document in several pieces
-    counts = MANY[np.diff(MANY.indptr) > 0] if kind in ("npz", "matrixmarket") else MANY
+    counts = MANY[np.diff(MANY.indptr) > 0] if kind in ("npz csr", "mtx") else MANY
     source, expected = opened(kind, tmp_path, counts), counts.toarray()
     assert isinstance(source, DocumentSource)
     assert source.n_words == 11
