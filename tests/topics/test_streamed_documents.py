@@ -124,15 +124,6 @@ def test_other_methods_come_near_on_files(tmp_path, method):
     np.testing.assert_array_equal(two.components_, again.components_)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_weights_of_documents_of_a_file():
-    X = corpus(300)
-    weight = np.arange(300) % 3 * 1.0
-    one = fit(X, method="em", sample_weight=weight, max_iter=20, tol=0.0)
-    two = fit(CsrDocuments(X), method="em", sample_weight=weight, max_iter=20, tol=0.0)
-    np.testing.assert_allclose(one.components_, two.components_, rtol=0, atol=1e-9)
-
-
 def test_documents_of_weight_zero_are_not_clustered():
     X = corpus(600)
     weight = np.zeros(600)
@@ -140,11 +131,6 @@ def test_documents_of_weight_zero_are_not_clustered():
     assert np.isfinite(fit(CsrDocuments(X), sample_weight=weight, max_iter=3).components_).all()
     with pytest.raises(ValueError, match=r"init must be 'random' .* got 'k-means' with 2 documents"):
         fit(CsrDocuments(X), sample_weight=weight, init="k-means")
-
-
-def test_tokens_cannot_be_drawn_from_a_file():
-    with pytest.raises(ValueError, match="for documents read in blocks, got 'fiem': it draws tokens"):
-        fit(CsrDocuments(corpus()), method="fiem")
 
 
 def test_bad_files(tmp_path):

@@ -227,11 +227,3 @@ def test_what_is_refused():
     ):
         with pytest.raises((TypeError, ValueError), match=sentence):
             call()
-
-
-def test_the_objective_falls():
-    documents = corpus()
-    start = theta0()
-    result = swiftem.run(MODEL, documents, METHODS["sem-vr"], theta0=start, n_iter=60, seed=0)
-    before, after = (swiftem.objective(MODEL, documents, theta) for theta in (start, result.theta))
-    assert after < before - 1.0
