@@ -12,7 +12,7 @@ MOST = {
     "iteration": 11,
     "fit": 46,
     "resume": 23,
-    "topics": 50,
+    "topics": 47,
     "parquet": 53,
     "auto": 46,
     "sem-vr": 51,

@@ -15,7 +15,7 @@ from swiftem.core.files import in_words
 from swiftem.core.problem import read_memory_limit
 from swiftem.data.documents.corpus import USED_BY, check_for_format, open_documents, recognise
 from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledDocuments
-from swiftem.topics.compute.streamed import BLOCK
+from swiftem.topics.compute.corpus import BLOCK
 
 SAMPLE = 5_000
 """At least half as many documents are shown, if there are so many."""
