@@ -75,7 +75,7 @@ def test_ctrl_c_keeps_what_is_done(flowers, tmp_path, call, monkeypatch):
         (["-k", "5:2"], "got '5:2'"),
         (["-k", "many"], "got 'many'"),
         (["-k", "1:200"], "n_components must be at most the number of rows, but"),
-        (["--criterion", "bci"], "'--criterion': criterion must be 'bic' or 'aic' or 'icl', got 'bci': did"),
+        (["--criterion", "bci"], "'--criterion': criterion must be 'bic', 'aic' or 'icl', got 'bci': did"),
         (["--covariance-type", "ful"], "got 'ful': did you mean 'full'?"),
         (["--columns", "-hight"], "did you mean 'height'?"),
     ],

@@ -131,9 +131,18 @@ def check_real(name: str, value: object, *, minimum: float, maximum: float = mat
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
-        wanted = " or ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be {wanted}, got {shown(value)}.")
+        raise ValueError(f"{name} must be {either(map(repr, choices))}, got {shown(value)}.")
     return str(value)
+
+
+def either(words: Iterable[str]) -> str:
+    """Return alternatives as part of a sentence.
+
+    >>> either(["'cpu'", "'cuda'", "None"])
+    "'cpu', 'cuda' or None"
+    """
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def check_not_lazy(name: str, data: object) -> None:

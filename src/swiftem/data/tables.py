@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.core.checks import either
 from swiftem.core.types import Array, Index
 from swiftem.data.columns import Column, Columns, Header, Wanted, as_label, choose_columns, left_out_of
 from swiftem.data.csv import CsvFile
@@ -159,9 +160,7 @@ def format_of(file: Path) -> type[TableFile] | type[NpySource]:
         raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
     ending = file.suffix.lower()
     if ending not in FORMATS:
-        raise ValueError(
-            f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
-        )
+        raise ValueError(f"{file} must end in {either(ENDINGS)}, got {ending or 'no ending'}.")
     return FORMATS[ending]
 
 
