@@ -5,7 +5,7 @@ import pytest
 
 from swiftem import GaussianMixture
 from swiftem.cli.failures import FAILED
-from swiftem.fit.watch import StartWatch
+from swiftem.fit.driver import StartWatch
 
 
 @pytest.fixture

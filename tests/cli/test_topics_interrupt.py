@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem import PLSA
-from swiftem.fit.watch import StartWatch
+from swiftem.fit.driver import StartWatch
 
 FILES = {"model.swiftem", "topic_words.parquet", "document_topics.parquet", "topics.html"}
 

@@ -12,7 +12,8 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
 from swiftem.mixture import look
 
 X, _ = blobs(400, 2, 3, seed=6)

@@ -59,7 +59,7 @@ class Console(rich.console.Console):
     @contextmanager
     def counting(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
         """Show in a terminal how many parts are done; the context takes a line for each of them."""
-        from swiftem.fit.watch import progress_bar
+        from swiftem.fit.driver import progress_bar
 
         with progress_bar(self) as bar:
             task = bar.add_task(what, total=total)

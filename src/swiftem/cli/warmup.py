@@ -63,7 +63,7 @@ PARTS: dict[str, Callable[[], None]] = {
 
 def warmup(context: typer.Context) -> None:
     """Compile the kernels for large data in advance, and print the cache folder."""
-    from swiftem.fit.watch import progress_bar
+    from swiftem.fit.driver import progress_bar
     from swiftem.kernels.compile import CACHE_FOLDER, WHY_NOT_KEPT
 
     ended = "Interrupted; what was compiled before is kept."

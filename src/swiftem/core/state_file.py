@@ -20,7 +20,7 @@ MODULES = {
     "core.method": "AnchorState MemoryState NoState",
     "mixture.starts.settings": "Start",
     "regression.newton_em": "Regressions",
-    "fit.history": "Moment",
+    "fit.driver": "Moment",
     "methods.accelerated": "AcceleratedState AndersonState SquaremState",
     "methods.opt_fiem": "OptFIEMState",
     "mixture.components": "MixtureStatistics",

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.messages import warn
 from swiftem.core.types import Tree
-from swiftem.fit.checkpoint import Data, FitCheckpoint, NoCheckpoint, kept_apart, place_of
-from swiftem.fit.history import FitState, History
+from swiftem.fit.checkpoint import FitCheckpoint, identity_of, kept_apart, place_of
+from swiftem.fit.driver import Callbacks, FitState, Watcher
+from swiftem.fit.history import History
 from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
-from swiftem.fit.watch import Callbacks, Watcher
 
 __all__ = ["Estimator", "InterruptedWarning"]
 
@@ -82,13 +82,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """
         return kept_apart(super().__sklearn_clone__(), vars(self).get("_checkpoint"))
 
-    def _checkpoint_of(self, data: Data, started_from: Tree = None) -> NoCheckpoint:
-        """Return the checkpoints of a fit that begins now, from given parameters or from new ones."""
-        place = place_of(self)
+    def _checkpoint_of(self, data: Any, started_from: Tree = None) -> FitCheckpoint:
+        """Return the checkpoints of a fit to data that begins now, from given parameters or from new ones."""
+        place = place_of(vars(self).get("_checkpoint"))
         if place is None:
-            return NoCheckpoint()
+            return FitCheckpoint()
         parameters = self.get_params(deep=False)
-        return FitCheckpoint(place, type(self).__name__, parameters, data, started_from)
+        return FitCheckpoint(
+            place, identity_of(type(self).__name__, parameters, data.fingerprint(), started_from)
+        )
 
     def _warn_of_end(self, fit: FitState, not_converged: str) -> None:
         """Warn of a fit that was interrupted or did not converge."""

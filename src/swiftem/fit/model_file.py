@@ -19,7 +19,8 @@ from swiftem.core.checks import in_numpy
 from swiftem.core.files import replacing
 from swiftem.core.schedules import constant, inverse, power, sample_size
 from swiftem.core.state_file import read_tree, write_tree
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
 from swiftem.methods import METHODS, Accelerated, Anderson, Averaged, Squarem
 
 __all__ = [

@@ -28,8 +28,9 @@ from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.checkpoint import NoCheckpoint
+from swiftem.fit.checkpoint import FitCheckpoint
 from swiftem.fit.config import budget, device_memory_limit, get_config
+from swiftem.fit.driver import StartWatch, Watcher
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
@@ -58,7 +59,6 @@ from swiftem.fit.validated import (
     stored_source,
     validated,
 )
-from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
@@ -363,7 +363,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 watcher.is_fitted = True
         return self
 
-    def _prepare(self, read: Read, kept: NoCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
+    def _prepare(self, read: Read, kept: FitCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
         """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
@@ -422,7 +422,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             kept=read.kept,
         )
 
-    def _best(self, prepared: Prepared, watcher: Watcher, kept: NoCheckpoint) -> MixtureFit:
+    def _best(self, prepared: Prepared, watcher: Watcher, kept: FitCheckpoint) -> MixtureFit:
         """Return the best fit; a failed fit is ignored unless all fail."""
         problem, spec, starts, seeds, is_interrupted = prepared
         if is_interrupted:
@@ -591,8 +591,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
             made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
-        prepared = made._prepare(Read(source.y, source.weight, None, source), NoCheckpoint(), model)
-        fit = made._best(prepared, Watcher(len(prepared.starts)), NoCheckpoint())
+        prepared = made._prepare(Read(source.y, source.weight, None, source), FitCheckpoint(), model)
+        fit = made._best(prepared, Watcher(len(prepared.starts)), FitCheckpoint())
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta

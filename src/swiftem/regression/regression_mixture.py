@@ -15,13 +15,12 @@ from swiftem.core.checkpoint import check_form
 from swiftem.core.checks import as_floats, check_simplex, in_numpy, shown
 from swiftem.core.types import Array
 from swiftem.fit.checkpoint import Place, kept_apart
-from swiftem.fit.driver import Phase, drive
+from swiftem.fit.driver import Phase, StartWatch, drive
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.fit.validated import read_weights
-from swiftem.fit.watch import StartWatch
 from swiftem.methods import EM, Method
 from swiftem.mixture.file import file_types
 from swiftem.mixture.resolve import METHOD_NAMES

@@ -19,9 +19,8 @@ from swiftem.core.problem import NO_LIMIT, Budget, Problem, relative_change
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.documents.tokens import CountSource
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
 from swiftem.fit.history import History
-from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
 from swiftem.topics.compute.corpus import DeviceDocuments, Documents, nothing
 from swiftem.topics.compute.streamed import StreamedDocuments
@@ -97,7 +96,7 @@ def fit_topics(
     seed: int,
     budget: Budget,
     watch: StartWatch,
-    keeper: NoStart,
+    keeper: StartCheckpoint,
 ) -> TopicFit:
     """Return the fit from the best of the given topics; documents start uniform.
 
