@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from swiftem.core.checks import extent_of
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.weights import extent_of
 from swiftem.kernels.threads import in_order
 from swiftem.topics.compute import numpy
 from swiftem.topics.compute.numpy import Entries

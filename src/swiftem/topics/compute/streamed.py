@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from swiftem.core.checks import check_weights, extent_of, read_sample_weight
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout
 from swiftem.core.types import Array, Index
@@ -19,7 +20,6 @@ from swiftem.data.documents.counts import (
     checked_sparse,
 )
 from swiftem.data.stored import read_ahead
-from swiftem.data.weights import check_weights, extent_of, read_sample_weight
 from swiftem.topics.compute.corpus import LEAST_ENTRIES, MOST_SUMS, Corpus, Documents
 
 if TYPE_CHECKING:

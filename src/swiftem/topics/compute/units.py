@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from swiftem.core.checks import as_numbers
+from swiftem.core.checks import as_numbers, check_weights
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Samples
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.documents.counts import checked_sparse, is_sparse, without_zeros
 from swiftem.data.units.compute import UnitCompute, pairwise_sum
 from swiftem.data.units.source import UnitSamples, aligned, unit_weights
-from swiftem.data.weights import check_weights
 from swiftem.topics.compute.corpus import Between, Documents, LeftOut, SmallDocuments, nothing
 from swiftem.topics.documents import BoundDocuments
 
