@@ -255,7 +255,8 @@ def test_a_damaged_family_in_a_file(tmp_path):
     fitted("blocks").save(tmp_path / "a.model")
 
     def other_columns(parts):
-        parts["header"]["family_"]["fields"]["columns"][0] = [7]
+        columns = parts["header"]["family_"]["fields"]["columns"]
+        parts["header"]["family_"]["fields"]["columns"] = ((7,), *columns[1:])
 
     content = (tmp_path / "a.model").read_bytes()
     (tmp_path / "a.model").write_bytes(with_header(content, other_columns))

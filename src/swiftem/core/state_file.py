@@ -114,6 +114,8 @@ def read_tree(
     if first != f"{label}\n".encode():
         raise ValueError(f"its first line is not {label!r}")
     text = stream.readline(largest_text)
+    if not text.endswith(b"\n"):
+        raise ValueError("its text is too long" if len(text) == largest_text else "it ends too early")
     try:
         found = json.loads(text)
         forms = [_array_form(*form) for form in found["arrays"]]

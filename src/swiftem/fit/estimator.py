@@ -196,7 +196,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         types = self._file_types()
         for name, value in self.get_params(deep=False).items():
             try:
-                parameters[name] = to_header(value, types, arrays, f"parameter_{name}")
+                parameters[name] = to_header(value, types)
             except TypeError:  # a default replaces it
                 continue
         parameters.pop("device", None)  # it belongs to the machine
