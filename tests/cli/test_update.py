@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli.failures import FAILED
+from swiftem.cli.console import FAILED
 
 
 @pytest.fixture

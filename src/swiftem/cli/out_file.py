@@ -14,8 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.failures import INTERRUPTED, tell
-from swiftem.cli.screen import VisibleOutput
+from swiftem.cli.console import INTERRUPTED, VisibleOutput, tell
 from swiftem.core.checks import either
 from swiftem.core.files import replacing
 from swiftem.core.process import uninterrupted

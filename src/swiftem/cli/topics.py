@@ -11,19 +11,18 @@ import numpy as np
 import typer
 
 from swiftem.cli import options
-from swiftem.cli.failures import (
-    ARGUMENTS,
+from swiftem.cli.console import (
     FAILED,
     INTERRUPTED,
+    Console,
     fitted_with_warnings,
     one_sentence,
     refuse,
     tell,
 )
-from swiftem.cli.model_rows import open_model
-from swiftem.cli.options import DATA, MODEL, OUTPUT, given, option, read_counts
+from swiftem.cli.options import ARGUMENTS, DATA, MODEL, OUTPUT, given, option, read_counts
 from swiftem.cli.out_file import writable_folder
-from swiftem.cli.screen import Console
+from swiftem.cli.rows import open_model
 from swiftem.core.process import clock, uninterrupted
 from swiftem.show.numbers import counted, mean_text, seconds_text
 
@@ -92,18 +91,17 @@ def topics(
     from swiftem.topics.explorer.names import read_names
 
     console = Console()
-    with one_sentence(context):
-        reading: dict[str, Any] = {"text_column": text_column, "leave_out": out, **_words(n_words)}
-        to_name = None if names is None else read_names(names)
-        if apply is not None:
-            refuse(context, APPLIES, "this is for new topics; those of --apply are as they were fitted.")
-            _apply(console, _model_of(apply, device), corpus, reading, to_name, out)
-            return
-        numbers = thinned(read_counts(n_components))
-        parameters = given(method=method, device=device)
-        PLSA(**parameters)._validate_params()  # before anything is read
-        reading |= {"label_column": label_column, "stop_words": _stop_words(stop_words), "phrases": phrases}
-        found = _read(console, corpus, memory_limit, reading, numbers)
+    reading: dict[str, Any] = {"text_column": text_column, "leave_out": out, **_words(n_words)}
+    to_name = None if names is None else read_names(names)
+    if apply is not None:
+        refuse(context, APPLIES, "this is for new topics; those of --apply are as they were fitted.")
+        _apply(console, _model_of(apply, device), corpus, reading, to_name, out)
+        return
+    numbers = thinned(read_counts(n_components))
+    parameters = given(method=method, device=device)
+    PLSA(**parameters)._validate_params()  # before anything is read
+    reading |= {"label_column": label_column, "stop_words": _stop_words(stop_words), "phrases": phrases}
+    found = _read(console, corpus, memory_limit, reading, numbers)
     with one_sentence(context, NONE_YET):
         fit = _fit(console, found, numbers, memory_limit, parameters | {"random_state": random_state})
         notes = [*found.notes, *([] if fit.selection is None else [fit.selection.reason])]
@@ -151,8 +149,7 @@ def _read(
     console: Console, path: Path, memory_limit: str | None, reading: dict[str, Any], numbers: Sequence[int]
 ) -> Corpus:
     """Return the corpus, and say what is in it; raise ValueError if it has too few documents."""
-    from swiftem.cli.topics_files import Corpus, groups_of
-    from swiftem.cli.topics_in_blocks import corpus_in_blocks
+    from swiftem.cli.topics_files import Corpus, corpus_in_blocks, groups_of
     from swiftem.data import read_corpus
 
     with console.doing("Reading the corpus"):

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from swiftem.cli.failures import one_sentence
-from swiftem.cli.screen import Console
+from swiftem.cli.console import Console, one_sentence
 
 
 def _rows() -> Any:
