@@ -25,7 +25,7 @@ from swiftem.cli.app import app, run_command
         (["-k", "2", "--reg-covar", "-1"], "'--reg-covar': reg_covar must be"),
         (["-k", "2", "--covariance-type", "fulll"], "did you mean 'full'?"),
         (["-k", "2", "--method", "semvr"], "did you mean 'sem-vr'?"),
-        (["-k", "2", "--family", "poison"], "did you mean 'poisson'?"),
+        (["-k", "2", "--device", "gpu"], "'--device': device must be 'auto', 'cpu', 'cuda' or 'cuda:0'"),
         (["-k", "2", "--memory-limit", "5XB"], "'--memory-limit': memory_limit must be a number of bytes"),
         (["-k", "2", "--missing", "drop"], "'--missing': missing must be 'error', 'skip' or 'ignore'"),
         (["-k", "2", "--columns", "a,-b"], "'--columns': columns must be all to use, or all not to use"),

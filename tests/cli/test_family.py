@@ -61,12 +61,6 @@ def test_options_that_cannot_be(visits, tmp_path, invoke, options, sentence):
     assert not (tmp_path / "a.model").exists()
 
 
-def test_rows_that_cannot_be(visits, tmp_path, invoke):
-    output = invoke("fit", visits, "-k", 2, "--family", "bernoulli", "--out", tmp_path / "a.model", code=1)
-    assert "data must be 0 or 1, got" in output
-    assert not (tmp_path / "a.model").exists()
-
-
 def test_columns_of_several_kinds(visits, tmp_path, invoke):
     rng = np.random.default_rng(1)
     counts = np.loadtxt(visits, delimiter=",", skiprows=1)

@@ -52,12 +52,6 @@ def test_families(tmp_path, call, invoke):
     assert "'--covariance-type': covariance_types must be left out" in output
 
 
-def test_a_fit_that_fails_is_named(tmp_path, call):
-    np.save(tmp_path / "a.npy", np.repeat([[0.0, 1.0], [5.0, 2.0]], 20, axis=0))
-    stdout, _ = call("select", tmp_path / "a.npy", "-k", "1:3")
-    assert "2 components" in stdout
-
-
 def test_ctrl_c_keeps_what_is_done(flowers, tmp_path, call, monkeypatch):
     real = swiftem.select
     monkeypatch.setattr(

@@ -121,12 +121,6 @@ def test_counts_without_words(run, tmp_path):
     assert "must have 3 words, as many as" in output
 
 
-@pytest.mark.parametrize("method", ["em", "sem", "iem", "sem-vr", "fiem"])
-def test_methods(run, folder, tmp_path, method):
-    run(folder, "--topics", 2, "--method", method, "--out", tmp_path)
-    assert f"--method {method} --out" in (tmp_path / "topics.html").read_text(encoding="utf-8")
-
-
 def test_columns_and_vocabularies(run, tmp_path):
     table = tmp_path / "toy.csv"
     table.write_text(f"a,b\n{FRUIT},{TOOLS}\n{FRUIT},{TOOLS}\n")

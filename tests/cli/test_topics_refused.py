@@ -51,14 +51,6 @@ def test_bad_options_are_refused(run, option, value, tmp_path):
     assert option in output
 
 
-def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "swiftem.data.read_corpus", lambda *a, **k: pytest.fail("computed before it was checked")
-    )
-    (tmp_path / "taken").write_text("mine")
-    assert "is a file: name a folder" in run(tmp_path, "--out", tmp_path / "taken", code=2)
-
-
 def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     def no_space(*args, **options):
         raise OSError(28, "No space left on device")
