@@ -60,7 +60,9 @@ def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("swiftem.data.read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        "swiftem.cli.topics_files.read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT)
+    )
     assert "Interrupted; nothing was written." in run(folder, "--out", tmp_path / "out", code=130)
 
 

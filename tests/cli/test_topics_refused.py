@@ -37,7 +37,7 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "secret.txt")
 
     # Not by permissions of the file: those do not bind root, which tests may run as.
-    monkeypatch.setattr("swiftem.data.read_corpus", refuse)
+    monkeypatch.setattr("swiftem.cli.topics_files.read_corpus", refuse)
     assert "secret.txt cannot be read: permission denied." in run(tmp_path, "--out", tmp_path, code=1)
 
 

@@ -1,7 +1,7 @@
 """What depends on the machine or the moment: memory, the time between checkpoints; damaged texts."""
 
 import io
-import sys
+import pathlib
 from hashlib import blake2b
 
 import numpy as np
@@ -36,11 +36,13 @@ def test_only_arrays_are_drawn_in_an_order_that_takes_memory():
     assert order_bytes(ArraySource(ROWS), SHUFFLED) == 16 * 12
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems tell their memory in another way")
-def test_available_memory_is_part_of_the_machine_s():
-    with open("/proc/meminfo", encoding="utf-8") as file:
-        total = next(1024 * int(line.split()[1]) for line in file if line.startswith("MemTotal:"))
-    assert 10**7 < available_memory() < total
+@pytest.mark.parametrize(("container", "expected"), [("max", 1024_000.0), ("500000", 500_000.0)])
+def test_available_memory_is_what_the_system_and_its_container_tell(container, expected, monkeypatch):
+    def tell(path):
+        return "MemTotal: 9999 kB\nMemAvailable: 1000 kB\n" if path.name == "meminfo" else container
+
+    monkeypatch.setattr(pathlib.Path, "read_text", tell)
+    assert available_memory() == pytest.approx(0.9 * expected)
 
 
 def test_a_relative_change_is_of_scaled_numbers():

@@ -332,7 +332,7 @@ def test_errors_of_the_criterion_are_raised():
         ({"n_components": [1, 2.5]}, TypeError, "n_components must be an integer, got 2.5"),
         ({"n_components": "full"}, TypeError, "n_components must be an integer"),
         ({"covariance_types": []}, ValueError, "covariance_types must have at least one type"),
-        ({"covariance_types": ["round"]}, ValueError, "covariance_types must be 'full' or"),
+        ({"covariance_types": ["round"]}, ValueError, "covariance_types must be 'full', '"),
         ({"criterion": "dic"}, ValueError, "criterion must be 'bic', 'aic' or 'icl', got 'dic'"),
         ({"criterion": lambda m, X, w: "low"}, TypeError, "criterion must return a number, got 'low'"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from swiftem.cli.out_file import model_file, table_file
+from swiftem.data.columns import Wanted
 from swiftem.methods import METHODS
 
 ARGUMENTS = "swiftem.arguments"
@@ -109,19 +109,13 @@ Result = Annotated[
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Columns and rows of a table: arguments of :func:`swiftem.data.read_table`, and what to do with gaps."""
+class Choice(Wanted):
+    """Columns of a table, and what to do with missing cells: "error", "skip", "ignore"; None if not said."""
 
-    columns: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    weights: str | None = None
-    label: str | None = None
-    response: str | None = None
-    text: Sequence[str] | None = None
     missing: str | None = None
 
     @classmethod
-    def of(cls, columns: str | None = None, missing: str | None = None, **purposes: str | None) -> Choice:
+    def of(cls, columns: str | None = None, missing: str | None = None, **purposes: Any) -> Choice:
         """Return the choice given by the options.
 
         >>> Choice.of('a,"b, in cm"').columns, Choice.of("-c,-d").drop
@@ -135,7 +129,8 @@ class Choice:
         drop = [name[1:] for name in names if name.startswith("-")]
         if drop and len(drop) < len(names):
             raise ValueError(f"columns must be all to use, or all not to use (-A,-B), got {columns!r}.")
-        return cls(None if columns is None or drop else names, drop, **purposes, missing=missing)
+        chosen = None if columns is None or drop else names
+        return cls(columns=chosen, drop=drop, **purposes, missing=missing)
 
     @property
     def skips(self) -> bool:

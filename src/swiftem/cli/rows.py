@@ -21,7 +21,7 @@ from swiftem.data.tables import (
     open_source,
     read_names,
     read_places,
-    read_table,
+    read_wanted,
     table_files,
 )
 from swiftem.show.numbers import counted
@@ -167,7 +167,7 @@ def _stored(tables: Sequence[Path], choice: Choice) -> Rows:
         leave_out=True,
     )
     d = int(np.prod(source.tail, dtype=int))
-    said, layout = _said(tables, source.n, source.names, d), _layout(table_files(tables[0])[0], choice)
+    said, layout = _said(tables, source.n, source.names, d), read_places(table_files(tables[0])[0], choice)
     _tell(source.notes)
     return Rows(source, d, said, source.names, numbers=source.numbers, layout=layout)
 
@@ -190,22 +190,12 @@ def _in_memory(paths: Sequence[Path], choice: Choice) -> Rows:
         first = replace(first, **parts, texts=texts)
     rows = rows_of(first, choice.response is not None)
     said = _said(paths, len(rows.X), rows.names, rows.d)
-    return replace(rows, said=said, layout=_layout(files[0], choice))
+    return replace(rows, said=said, layout=read_places(files[0], choice))
 
 
 def read_one(path: Path, choice: Choice) -> Table:
     """Return the chosen columns of a table, and tell what was left out."""
-    table = read_table(
-        path,
-        choice.columns,
-        choice.weights,
-        drop=choice.drop,
-        label=choice.label,
-        skip_missing=choice.skips,
-        allow_missing=choice.missing == "ignore",
-        response=choice.response,
-        text=choice.text,
-    )
+    table = read_wanted(path, choice, skip_missing=choice.skips, allow_missing=choice.missing == "ignore")
     _tell(table.notes)
     return table
 
@@ -243,11 +233,6 @@ def _said(tables: Sequence[Path], n: int, names: Sequence[str], d: int) -> str:
 
 def _heads(table: Table) -> Sequence[str]:
     return table.names or [f"column {j}" for j in range(table.values.shape[1])]
-
-
-def _layout(file: Path, choice: Choice) -> tuple[int, ...]:
-    wanted = Wanted(choice.columns, choice.weights, choice.drop, choice.label, choice.response)
-    return read_places(file, wanted)
 
 
 def _without_ids(rows: Rows) -> Rows:
@@ -406,7 +391,7 @@ def _as_fitted(model: Any, path: Path, choice: Choice) -> Choice:
 
 
 def _by_name(path: Path, choice: Choice, names: Sequence[str], found: Sequence[str]) -> Table:
-    wanted = [*names, *([] if choice.response is None else [choice.response])]
+    wanted = [*names, *([] if choice.response is None else [str(choice.response)])]
     missing = [name for name in wanted if name not in found]
     if missing:
         what = f"column {missing[0]!r} is" if len(missing) == 1 else f"columns {shortened(missing)} are"

@@ -48,7 +48,7 @@ def score(
         show_cross_table(console, mixture, rows, label)
 
 
-def check_labels(labels: NDArray[Any] | None, column: str | None) -> None:
+def check_labels(labels: NDArray[Any] | None, column: object) -> None:
     """Raise BadParameter if almost every row of the label column has its own value."""
     found = 0 if labels is None else len(set(labels.tolist()))
     if found > MOST_LABELS:

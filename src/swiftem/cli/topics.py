@@ -149,16 +149,11 @@ def _read(
     console: Console, path: Path, memory_limit: str | None, reading: dict[str, Any], numbers: Sequence[int]
 ) -> Corpus:
     """Return the corpus, and say what is in it; raise ValueError if it has too few documents."""
-    from swiftem.cli.topics_files import Corpus, corpus_in_blocks, groups_of
-    from swiftem.data import read_corpus
+    from swiftem.cli.topics_files import read_counts_of
 
     with console.doing("Reading the corpus"):
-        blocks = None
-        if memory_limit is not None and path.exists():
-            blocks = corpus_in_blocks(path, memory_limit, reading)
-        read = read_corpus(path, **reading) if blocks is None else blocks.sample
-        groups = groups_of(read, reading["label_column"])
-    found = Corpus(path, read, groups, reading["label_column"], blocks)
+        found = read_counts_of(path, memory_limit, reading)
+    read = found.read
     console.say_all(found.notes)
     console.say(
         f"{counted(found.n_documents, 'document')} with {found.n_tokens:,.10g} words, "
@@ -170,7 +165,7 @@ def _read(
             f"n_components must be at most the number of documents, but {path} has "
             f"{counted(found.n_documents, 'document')}{each}, got {numbers[-1]}."
         )
-    if len(numbers) > 1 and blocks is not None:
+    if len(numbers) > 1 and found.source is not None:
         raise ValueError("n_components must be one number for counts that are read in blocks.")
     return found
 
@@ -195,7 +190,7 @@ def _fit(
         console.say()
     else:
         model = PLSA(numbers[0], **parameters, verbose=int(console.is_terminal))
-        counts = corpus.read.counts if corpus.blocks is None else corpus.blocks.source
+        counts = corpus.read.counts if corpus.source is None else corpus.source
         with config_context(memory_limit=memory_limit):
             is_interrupted = fitted_with_warnings(lambda: model.fit(counts))
         model.verbose = 0  # the bar was for this terminal, not for whoever loads the model

@@ -294,6 +294,13 @@ def read_table(
     (('length', 'width'), {'kind': 'text'})
     """
     wanted = Wanted(columns, weights, drop, label, response, text)
+    return read_wanted(path, wanted, skip_missing=skip_missing, allow_missing=allow_missing)
+
+
+def read_wanted(
+    path: str | os.PathLike[str], wanted: Wanted, *, skip_missing: bool = False, allow_missing: bool = False
+) -> Table:
+    """Return columns of a file, see :func:`read_table`."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {path!r}.")
     file, may_miss = Path(path), skip_missing or allow_missing
