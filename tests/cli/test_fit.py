@@ -234,3 +234,8 @@ def test_progress_in_a_terminal(flowers, tmp_path):
     assert re.search(r"\d+ of 100", text)
     assert "Converged after" in text
     assert GaussianMixture.load(tmp_path / "a.model").verbose == 0
+
+
+def test_a_device_that_there_is_not(flowers, invoke):
+    output = invoke("fit", flowers, "-k", 3, "--columns", "-w", "--device", "gpu", code=2)
+    assert "'--device': device must be 'auto', 'cpu', 'cuda' or 'cuda:0', got 'gpu'" in output

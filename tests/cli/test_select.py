@@ -52,6 +52,16 @@ def test_families(tmp_path, call, invoke):
     assert "'--covariance-type': covariance_types must be left out" in output
 
 
+def test_missing_cells(clusters, tmp_path, call):
+    rows = clusters[0].copy()
+    rows[::7, 0] = np.nan
+    np.save(tmp_path / "a.npy", rows)
+    for option, kept in (("ignore", rows), ("skip", rows[~np.isnan(rows[:, 0])])):
+        call("select", tmp_path / "a.npy", "-k", "2,3", "--missing", option, "-o", tmp_path / "a.model")
+        expected = swiftem.select(kept, [2, 3], missing="ignore", random_state=0)
+        np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.best.means_)
+
+
 def test_ctrl_c_keeps_what_is_done(flowers, tmp_path, call, monkeypatch):
     real = swiftem.select
     monkeypatch.setattr(

@@ -41,6 +41,7 @@ def test_a_folder_of_text_files_with_no_options_but_topics(run, folder, tmp_path
     assert "Topics of my texts" in html
     assert html.count("<script>") == 1
     assert f"topics &#x27;{folder}&#x27; --topics 2<" in html
+    assert re.search(r"<dd>auto \((em|sem|sem-vr)\)</dd>", html)
     for file in out.iterdir():
         assert file.stat().st_mode & 0o044 == 0o044  # others may read it
 

@@ -97,6 +97,13 @@ def test_the_bound_of_all_rows(method, monkeypatch):
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
 
 
+@pytest.mark.parametrize(("n", "size"), [(14, 6), (15, 3), (59, 3), (60, 0)])
+def test_many_evaluations_are_a_line_without_points(n, size):
+    pytest.importorskip("matplotlib")
+    history = History([Moment(float(k), 0.1, 2.0, 1.0, 0, "em") for k in range(n)])
+    assert history.plot().lines[0].get_markersize() == size
+
+
 def test_a_history_copies_and_pickles():
     history = History([Moment(1.0, 0.1, 2.0, 1.0, 0, "em")])
     for made in (copy.copy(history), copy.deepcopy(history), pickle.loads(pickle.dumps(history))):

@@ -158,7 +158,7 @@ def _read(target: Path) -> dict[str, Any]:
 def shown(value: Any) -> str:
     """Return a name or a version from a file as part of a sentence.
 
-    >>> shown("1.2"), shown({"a": 1}), shown(None)
+    >>> shown("1.2"), shown({"a": 1}), shown("")
     ('1.2', '(unknown)', '(unknown)')
     """
     is_short = isinstance(value, str) and 0 < len(value) <= 100

@@ -67,7 +67,11 @@ def instance_of(*types: type) -> Allowed:
 
 
 def integer(least: int) -> Allowed:
-    """Return what allows integers from ``least`` on."""
+    """Return what allows integers from ``least`` on.
+
+    >>> [integer(1).has(value) for value in (1, 0, True, 2.0, "a")]
+    [True, False, False, False, False]
+    """
 
     def has(value: Any) -> bool:
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
