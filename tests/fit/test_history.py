@@ -12,7 +12,8 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
 from swiftem.mixture import look
 
 X, _ = blobs(400, 2, 3, seed=6)
@@ -94,6 +95,13 @@ def test_the_bound_of_all_rows(method, monkeypatch):
         )
     assert mixture.lower_bound_ == pytest.approx(mean_log_likelihood(mixture, weight=weight), rel=1e-9)
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
+
+
+@pytest.mark.parametrize(("n", "size"), [(14, 6), (15, 3), (59, 3), (60, 0)])
+def test_many_evaluations_are_a_line_without_points(n, size):
+    pytest.importorskip("matplotlib")
+    history = History([Moment(float(k), 0.1, 2.0, 1.0, 0, "em") for k in range(n)])
+    assert history.plot().lines[0].get_markersize() == size
 
 
 def test_a_history_copies_and_pickles():

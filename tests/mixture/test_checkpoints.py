@@ -12,7 +12,7 @@ from surroundings import fit_within, within
 
 import swiftem
 from swiftem import methods
-from swiftem.fit.checkpoint import StartCheckpoint
+from swiftem.fit.driver import StartCheckpoint
 from swiftem.mixture import look
 
 

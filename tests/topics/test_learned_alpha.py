@@ -159,7 +159,7 @@ def test_only_em_learns(how):
     (argument,) = how
     with pytest.raises(ValueError, match=f"alpha must be numbers for {argument}=.*, got 'learn'"):
         fit(X, **how)
-    with pytest.raises(ValueError, match="alpha must be a number of at least 0 or an array"):
+    with pytest.raises(ValueError, match="alpha must be a number of at least 0, an array or 'learn'"):
         fit(X, alpha="guess")
 
 

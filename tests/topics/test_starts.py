@@ -97,7 +97,7 @@ def test_given_topics_are_started_from():
         (np.ones((4, 150)), r"init must be a number or an array of shape \(5, 150\)"),
         (-np.ones((5, 150)), "init must be finite and not negative"),
         (np.zeros((5, 150)), "a positive entry in each row"),
-        ("kmeans", "init must be 'auto' or"),
+        ("kmeans", "init must be 'auto', '"),
     ],
 )
 def test_bad_starts(init, match):

@@ -16,20 +16,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core import schedules
-from swiftem.core.checks import as_floats
+from swiftem.core.checks import as_floats, read_sample_weight
 from swiftem.core.compute import Placement
 from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.as_source import is_planned, kernels_of, like
+from swiftem.data.as_source import is_planned, kernels_of, like, no_weights_beside
 from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.checkpoint import NoCheckpoint
+from swiftem.fit.checkpoint import FitCheckpoint
 from swiftem.fit.config import budget, device_memory_limit, get_config
+from swiftem.fit.driver import StartWatch, Watcher
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
@@ -52,13 +53,9 @@ from swiftem.fit.validated import (
     blocks_of,
     chunk_by_chunk,
     is_stored,
-    no_weights_beside,
-    read_weights,
     rows_of,
     stored_source,
-    validated,
 )
-from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
@@ -297,8 +294,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             no_weights_beside(sample_weight)
             X, sample_weight = X.y, X.weight
         floats = [np.float64, np.float32]
-        rows: NDArray[Any] = validated(self, X, dtype=floats, reset=reset, ensure_min_samples=least)
-        return rows, read_weights(sample_weight, rows, may_be_zero=in_batches and not reset)
+        rows: NDArray[Any] = self._validated(X, dtype=floats, reset=reset, ensure_min_samples=least)
+        return rows, read_sample_weight(sample_weight, len(rows), may_be_zero=in_batches and not reset)
 
     def _source(self, X: Any, sample_weight: ArrayLike | None = None) -> RowSource:
         """Return rows of positive weight for a fitted mixture."""
@@ -363,7 +360,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 watcher.is_fitted = True
         return self
 
-    def _prepare(self, read: Read, kept: NoCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
+    def _prepare(self, read: Read, kept: FitCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
         """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
@@ -422,7 +419,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             kept=read.kept,
         )
 
-    def _best(self, prepared: Prepared, watcher: Watcher, kept: NoCheckpoint) -> MixtureFit:
+    def _best(self, prepared: Prepared, watcher: Watcher, kept: FitCheckpoint) -> MixtureFit:
         """Return the best fit; a failed fit is ignored unless all fail."""
         problem, spec, starts, seeds, is_interrupted = prepared
         if is_interrupted:
@@ -591,8 +588,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
             made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
-        prepared = made._prepare(Read(source.y, source.weight, None, source), NoCheckpoint(), model)
-        fit = made._best(prepared, Watcher(len(prepared.starts)), NoCheckpoint())
+        prepared = made._prepare(Read(source.y, source.weight, None, source), FitCheckpoint(), model)
+        fit = made._best(prepared, Watcher(len(prepared.starts)), FitCheckpoint())
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta
@@ -611,7 +608,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             float32 for rows of float32.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "score_samples", X)
+            return chunk_by_chunk(self.score_samples, X)
         return like(X, self._fitted().log_likelihoods(self._all_rows(X)))  # type: ignore[no-any-return]
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -646,7 +643,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             Indices of components.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "predict", X, dtype=np.intp)
+            return chunk_by_chunk(self.predict, X, dtype=np.intp)
         return like(X, self._fitted().evaluate(self._all_rows(X), labels=True).labels)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -663,7 +660,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             Rows sum to 1; float32 for rows of float32.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
+            return chunk_by_chunk(self.predict_proba, X, columns=self.n_components)
         return like(X, self._fitted().responsibilities(self._all_rows(X)))  # type: ignore[no-any-return]
 
     def plot_convergence(self, axes: Any = None) -> Any:

@@ -14,10 +14,9 @@ from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
 from swiftem.core.problem import Problem, certify
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
 from swiftem.fit.stopping import Leaps, Remaining
 from swiftem.fit.validated import rows_of
-from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.components import BoundComponents
@@ -402,7 +401,7 @@ def fit_from(
     spec: MixtureSpec,
     seed: int,
     watch: StartWatch,
-    keeper: NoStart,
+    keeper: StartCheckpoint,
     last: tuple[float, float, float] | None = None,
 ) -> MixtureFit:
     """Return the fit from a start.

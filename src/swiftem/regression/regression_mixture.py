@@ -12,16 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.checks import as_floats, check_simplex, in_numpy, shown
+from swiftem.core.checks import as_floats, check_simplex, in_numpy, read_sample_weight, shown, unmasked
 from swiftem.core.types import Array
 from swiftem.fit.checkpoint import Place, kept_apart
-from swiftem.fit.driver import Phase, drive
+from swiftem.fit.driver import Phase, StartWatch, drive
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
-from swiftem.fit.validated import read_weights
-from swiftem.fit.watch import StartWatch
 from swiftem.methods import EM, Method
 from swiftem.mixture.file import file_types
 from swiftem.mixture.resolve import METHOD_NAMES
@@ -39,7 +37,7 @@ from swiftem.regression.newton_em import (
     mean_of,
     normalised,
 )
-from swiftem.regression.responses import Observed, name_of, read_responses, read_rows
+from swiftem.regression.responses import NO_X, Observed, check_counts, check_in_memory, filled, name_of
 from swiftem.show.numbers import counted, number_text
 from swiftem.show.table import Table
 
@@ -347,11 +345,37 @@ class RegressionMixture(Estimator):
                 f"got {shown(self.method)}."
             )
 
+    def _validated(self, X: Any, **options: Any) -> Any:
+        try:
+            return super()._validated(X, dtype=np.float64, **options)
+        except ValueError as error:
+            if str(error).startswith("Input X contains NaN"):
+                raise ValueError(NO_X) from None
+            raise
+
+    def _rows(self, X: Any) -> Array:
+        """Return rows (n, d) without their responses."""
+        check_in_memory("X", X)
+        rows: Array = self._validated(in_numpy(X), reset=False)
+        return rows
+
+    def _responses(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Return rows (n, d), responses (n,) with zeros in place of missing ones, and which are observed."""
+        check_in_memory("X", X)
+        check_in_memory("y", y)
+        values, seen = (y, None) if y is None else filled(unmasked(in_numpy(y)))
+        rows, values = self._validated(in_numpy(X), y=values, y_numeric=True, reset=reset)
+        values = np.asarray(values, dtype=np.float64)
+        seen = np.ones(len(values), dtype=bool) if seen is None else seen
+        if self.family == "poisson":
+            check_counts(values[seen])
+        return rows, values, seen
+
     def _read_for_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
     ) -> Observed:
-        rows, values, seen = read_responses(self, X, y, reset=reset)
-        weight = read_weights(sample_weight, rows, may_be_zero=least == 0)
+        rows, values, seen = self._responses(X, y, reset=reset)
+        weight = read_sample_weight(sample_weight, len(rows), may_be_zero=least == 0)
         kept = seen if weight is None else seen & (weight > 0.0)
         if kept.sum() < least:
             having = "" if kept.all() else " with a positive weight and an observed y"
@@ -403,8 +427,8 @@ class RegressionMixture(Estimator):
     def _read(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
         """Return rows, responses, NaN for missing ones, and weights."""
         check_is_fitted(self)
-        rows, values, seen = read_responses(self, X, y, reset=False)
-        weight = read_weights(in_numpy(sample_weight), rows)
+        rows, values, seen = self._responses(X, y, reset=False)
+        weight = read_sample_weight(in_numpy(sample_weight), len(rows))
         return rows, np.where(seen, values, np.nan), np.ones(len(rows)) if weight is None else weight
 
     def _now(self) -> Regressions:
@@ -453,7 +477,7 @@ class RegressionMixture(Estimator):
             The regressors.
         """
         check_is_fitted(self)
-        return self._means(read_rows(self, X))
+        return self._means(self._rows(X))
 
     def _means(self, rows: Array) -> Array:
         eta = rows @ self.coef_.T + self.intercept_
@@ -481,7 +505,7 @@ class RegressionMixture(Estimator):
         """
         if y is None:
             check_is_fitted(self)
-            return np.repeat(self.weights_[None], len(read_rows(self, X)), axis=0)
+            return np.repeat(self.weights_[None], len(self._rows(X)), axis=0)
         rows, values, _ = self._read(X, y, None)
         return np.concatenate([r for _, r, _ in self._blocks(rows, values)])
 
@@ -675,7 +699,7 @@ class RegressionMixture(Estimator):
         from swiftem.mixture.tables.drawing import Curves, draw_curves
 
         check_is_fitted(self)
-        rows = read_rows(self, X)
+        rows = self._rows(X)
         names = self._names()
         labels = None if y is None else self.predict_class(X, y)
         values = None if y is None else self._read(X, y, None)[1]

@@ -54,9 +54,8 @@ from swiftem.core.problem import NO_LIMIT, Budget, Problem, relative_change
 from swiftem.core.source import Source
 from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.documents.tokens import CountSource
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, drive
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, drive
 from swiftem.fit.history import History
-from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.kernels.threads import in_order, one_thread_blas, one_thread_openmp
 from swiftem.methods import Method
 from swiftem.topics.compute.corpus import DeviceDocuments, Documents, StreamedDocuments, nothing
@@ -303,7 +302,7 @@ def fit_topics(
     seed: int,
     budget: Budget,
     watch: StartWatch,
-    keeper: NoStart,
+    keeper: StartCheckpoint,
 ) -> TopicFit:
     """Return the fit from the best of the given topics; documents start uniform.
 

@@ -21,6 +21,7 @@ from swiftem.core.checks import (
     check_int,
     check_real,
     check_simplex,
+    extent_of,
     in_numpy,
     is_tensor,
     shown,
@@ -28,7 +29,6 @@ from swiftem.core.checks import (
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import is_planned, like
 from swiftem.data.documents.counts import canonical
-from swiftem.data.weights import extent_of
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
@@ -45,7 +45,7 @@ from swiftem.fit.parameters import (
     one_of,
     with_callbacks,
 )
-from swiftem.fit.validated import chunk_by_chunk, validated
+from swiftem.fit.validated import chunk_by_chunk
 from swiftem.methods import Method
 from swiftem.show.table import Table
 from swiftem.topics import quality, read
@@ -337,7 +337,7 @@ class PLSA(
         raw = read.counts_in_memory(X)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "reset": reset}
         checked = {"ensure_non_negative": True, "ensure_all_finite": "allow-nan"}
-        return canonical("X", validated(self, raw, **options, **checked))
+        return canonical("X", self._validated(raw, **options, **checked))
 
     def _forget(self, *names: str) -> None:
         for name in names:
@@ -482,7 +482,7 @@ class PLSA(
         """
         check_is_fitted(self)
         if is_planned(X):
-            return chunk_by_chunk(self, "transform", X, columns=len(self.components_), dtype=np.float64)
+            return chunk_by_chunk(self.transform, X, columns=len(self.components_), dtype=np.float64)
         documents = self._documents(X, None, reset=False)
         assert not isinstance(documents, UnitDocuments)
         shares, _ = documents.fold_in(self.components_, self.alpha_, **FOLD_IN, likelihood=False)

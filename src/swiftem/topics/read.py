@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import MemoryLimitError, check_not_lazy, in_numpy, is_tensor
+from swiftem.core.checks import (
+    MemoryLimitError,
+    check_not_lazy,
+    in_numpy,
+    is_tensor,
+    read_sample_weight,
+)
 from swiftem.core.files import in_words, scratch_array
 from swiftem.core.problem import BASE, Budget
 from swiftem.core.types import Array, Index
@@ -18,7 +24,6 @@ from swiftem.data.documents.corpus import open_documents
 from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse, stacked
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.fit.config import budget, device_memory_limit
-from swiftem.fit.validated import read_weights
 from swiftem.methods import VarianceReducedEM
 from swiftem.topics.compute.corpus import (
     BLOCK,
@@ -111,7 +116,7 @@ def weights_of(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = F
 
         parts = parts_of("sample_weight", sample_weight)
         sample_weight = np.concatenate([np.asarray(part) for part in dask.compute(*parts)])
-    return read_weights(sample_weight, X, may_be_zero=may_be_zero)
+    return read_sample_weight(sample_weight, X.shape[0], may_be_zero=may_be_zero)
 
 
 def documents_in_memory(

@@ -16,10 +16,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import STRONGEST, as_numbers, check_int, check_real, in_numpy, shown
+from swiftem.core.checks import STRONGEST, as_numbers, check_int, check_real, extent_of, in_numpy, shown
 from swiftem.core.schedules import StepSize, power, sample_size
 from swiftem.core.types import Array
-from swiftem.data.weights import extent_of
 from swiftem.fit.stopping import MOST_PASSES
 from swiftem.methods import EM, METHODS, Accelerated, Averaged, Method, OnlineEM, VarianceReducedEM
 

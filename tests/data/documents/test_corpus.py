@@ -59,7 +59,7 @@ def test_a_format_can_be_given(tmp_path):
     assert read_corpus(file).format == "lda-c"
     with pytest.raises(ValueError, match="at least one word of three letters"):
         read_corpus(file, format="text")
-    with pytest.raises(ValueError, match="format must be 'auto' or 'text' or"):
+    with pytest.raises(ValueError, match="format must be 'auto', 'text', '"):
         read_corpus(file, format="word")
 
 

@@ -12,7 +12,8 @@ import swiftem
 from swiftem.data import CorpusCounts
 from swiftem.data.documents.corpus import count_texts
 from swiftem.data.documents.counts import Texts
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
 from swiftem.topics.explorer.content import Topic, TopicSummary, explorer_content, summarise_topics
 from swiftem.topics.explorer.page import topics_page
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from swiftem.core.checks import check_int
+from swiftem.core.checks import check_int, check_weights
 from swiftem.core.files import file_hash, fingerprint, in_brackets
 from swiftem.core.types import Index
 from swiftem.data.stored import read_ahead
-from swiftem.data.weights import check_weights
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from swiftem.core.checks import check_weights, extent_of, read_sample_weight
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
 from swiftem.core.types import Array, Index
@@ -24,7 +25,6 @@ from swiftem.data.documents.counts import (
     stacked,
 )
 from swiftem.data.stored import read_ahead
-from swiftem.data.weights import check_weights, extent_of, read_sample_weight
 from swiftem.kernels.threads import in_order
 from swiftem.topics.compute import numpy
 from swiftem.topics.compute.numpy import Entries

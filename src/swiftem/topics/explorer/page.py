@@ -59,7 +59,8 @@ def topics_page(
 
     Examples
     --------
-    >>> from swiftem.fit.history import History, Moment
+    >>> from swiftem.fit.driver import Moment
+    >>> from swiftem.fit.history import History
     >>> from swiftem.topics.explorer.content import Topic, TopicSummary
     >>> html = topics_page(
     ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),
