@@ -25,15 +25,14 @@ from swiftem.fit.estimator import InterruptedWarning
 from swiftem.fit.selection import Candidate, Selection
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 from swiftem.mixture.candidates import KINDS, Candidates, family_candidates, gaussian_candidates
+from swiftem.mixture.estimator import criteria
 from swiftem.mixture.families import Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.scores import criteria
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
-from swiftem.mixture.tables.auto import AUTO
-from swiftem.regression.candidates import regression_candidates
-from swiftem.regression.regression_mixture import RegressionMixture
+from swiftem.mixture.tables.columns import AUTO
+from swiftem.regression.regression_mixture import RegressionMixture, regression_candidates
 from swiftem.show.numbers import counted, criterion_text, mean_text
 from swiftem.show.table import Table
 

@@ -12,7 +12,7 @@ from swiftem import methods, models, posterior
 from swiftem.core.compute import Compute
 from swiftem.data import ArraySource, as_source
 from swiftem.mixture.covariance import COVARIANCES, ESTIMATED
-from swiftem.mixture.gaussian_parameters import full_covariances
+from swiftem.mixture.gaussian_mixture import full_covariances
 
 RNG = np.random.default_rng(3)
 KINDS = list(ESTIMATED)

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.kernels.threads import set_threads
-from swiftem.mixture import look
+from swiftem.mixture import fit as fit_of_mixtures
 
 X, _ = blobs(400, 2, 3, seed=11)
 
@@ -63,7 +63,7 @@ def test_in_the_first_look_or_pass(method, monkeypatch):
         monkeypatch.context() as patch,
     ):
         patch.setattr(NumpyCompute, "_pass", press)
-        patch.setattr(look.Look, "at", press)
+        patch.setattr(fit_of_mixtures.Look, "at", press)
         mixture.fit(X)
     start = swiftem.GaussianMixture(3, random_state=0, max_iter=0).fit(X)
     np.testing.assert_array_equal(mixture.means_, start.means_)

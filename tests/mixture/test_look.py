@@ -11,8 +11,8 @@ import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, SpiderEM, VarianceReducedEM
-from swiftem.mixture import look
-from swiftem.mixture.look import Look
+from swiftem.mixture import fit as fit_of_mixtures
+from swiftem.mixture.fit import Look
 from swiftem.mixture.resolve import iterations_in
 from swiftem.models import GaussianMixtureModel
 
@@ -29,7 +29,7 @@ def fit(data=X, **parameters):
 @pytest.fixture
 def looks_at(monkeypatch):
     """Return a function that sets at how many rows fits look."""
-    return lambda rows: monkeypatch.setattr(look, "LOOKED_AT", rows)
+    return lambda rows: monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", rows)
 
 
 @pytest.fixture(scope="module")

@@ -140,7 +140,7 @@ def test_selection_finds_the_number(family):
 
 def test_a_component_more_is_never_worse():
     X, y = data("poisson", 300)
-    from swiftem.regression.candidates import regression_candidates
+    from swiftem.regression.regression_mixture import regression_candidates
 
     candidates = regression_candidates("poisson", X, y, None, {"fit_intercept": False})
     one = candidates.new(1).fit(X, y)

@@ -156,7 +156,7 @@ def _fit(mixture: Any, rows: Rows, place: AbstractContextManager[None]) -> bool:
 
 def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:
     """Print how a fit ended, its log-likelihood and BIC."""
-    from swiftem.mixture.scores import criteria
+    from swiftem.mixture.estimator import criteria
 
     distance, mean = mixture.stationarity_, mixture.log_likelihood_
     ended = (

@@ -26,17 +26,24 @@ from swiftem.mixture.families.observed import complete
 from swiftem.mixture.file import file_types, flat, read_params
 from swiftem.mixture.model import MixtureModel, MixtureTheta
 from swiftem.mixture.starts.family_starts import starts_of
-from swiftem.mixture.tables.auto import AUTO, auto_family, said_of
-from swiftem.mixture.tables.categories import (
+from swiftem.mixture.tables.columns import (
+    AUTO,
+    BOOL,
+    TEXT,
     Categories,
+    TableColumn,
+    auto_family,
     check_text,
     decoded,
     encoded,
     find_categories,
+    is_frame,
     of_places,
+    replaced,
+    said_of,
+    table_columns,
     with_positive_weight,
 )
-from swiftem.mixture.tables.columns import BOOL, TEXT, TableColumn, is_frame, replaced, table_columns
 from swiftem.mixture.tables.profile import (
     ColumnOf,
     chosen_places,
@@ -47,8 +54,6 @@ from swiftem.mixture.tables.profile import (
 )
 from swiftem.show.numbers import counted
 from swiftem.show.table import Table
-
-__all__ = ["Mixture"]
 
 log = logging.getLogger("swiftem")
 
@@ -66,7 +71,7 @@ class Mixture(MixtureEstimator):
         example, with options in parentheses (``"binomial(trials=10)"``), or a family object. "auto" chooses
         by the types of columns, which a data frame has and an array of numbers has not; a line of the log
         (``swiftem``) and ``family_`` have its choice, and the rule is in
-        :mod:`swiftem.mixture.tables.auto`. For columns of several kinds, a dict of
+        :mod:`swiftem.mixture.tables.columns`. For columns of several kinds, a dict of
         these with the columns of each, by name if the input has column names, else by number:
         ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must be in exactly one
         block; blocks are independent given the component.
@@ -471,7 +476,7 @@ n_features_in_, feature_names_in_
         >>> [axes.get_title() for axes in mixture.plot()]
         ['column 0', 'column 1']
         """
-        from swiftem.mixture.tables.drawing import draw_columns
+        from swiftem.mixture.plots import draw_columns
 
         found = self._columns()
         chosen = chosen_places(columns, [column.name for column in found])

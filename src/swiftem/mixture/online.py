@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,10 @@ from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.resolve import kernels_for
-from swiftem.mixture.scores import AnyMixtureModel
 from swiftem.mixture.starts.family_starts import starts_of
-
-__all__ = ["OnlineMixture", "Past", "Reservoir"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Size of the sample of rows: minimum, maximum, and rows per estimated number."""
@@ -29,6 +28,7 @@ MOST_NUMBERS = 1 << 24
 POWER = 2.0
 """In a stream from scratch the weight of a row grows with this power of the total weight before it."""
 
+AnyMixtureModel: TypeAlias = GaussianMixtureModel | MixtureModel
 FitRows = Callable[[ArraySource, Theta | None], Theta]
 """Fits a few rows: from a new start, or from given parameters."""
 

@@ -40,6 +40,10 @@ class Regressions(NamedTuple):
     beta: Array
     variances: Array
 
+    def for_mixture(self) -> tuple[Array, dict[str, Array]]:
+        """Return weights and parameters as the mixture of rows (x, y) has them."""
+        return self.weights, {"coefficients": self.beta, "variances": self.variances}
+
 
 class Units(NamedTuple):
     """Centre and scale of the columns, (d,) each, and of the response; counts have none.
