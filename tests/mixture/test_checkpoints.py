@@ -12,7 +12,6 @@ from surroundings import fit_within, within
 
 import swiftem
 from swiftem import methods
-from swiftem.fit.checkpoint import StartCheckpoint
 from swiftem.mixture import fit as fit_of_mixtures
 
 
@@ -138,19 +137,6 @@ def test_a_fit_without_a_seed_goes_on_with_its_own(tmp_path, deadly, method):
     again = fit(X, **kept, resume=True, verbose=0)
     assert_same_fit(again, first)
     assert len(first.history_) > 3
-
-
-def test_seconds_go_on(tmp_path, deadly, monkeypatch):
-    X, _ = blobs(1000, components=4)
-    deadly(3)
-    with pytest.raises(Death):
-        fit(X, method="em", checkpoint=tmp_path, checkpoint_every=1)
-    place = StartCheckpoint.load
-    monkeypatch.setattr(StartCheckpoint, "load", lambda self: place(self) | {"seconds": 1000.0})
-    deadly(np.inf)
-    seconds = fit(X, method="em", checkpoint=tmp_path, resume=True).history_.seconds
-    assert (seconds[:3] < 1000.0).all()
-    assert (seconds[3:] > 1000.0).all()
 
 
 REFUSED = {

@@ -163,7 +163,7 @@ def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:
         f"Converged {after}" if mixture.converged_ else f"Not converged {after}: raise --max-iter or --tol"
     )
     near = "" if distance != distance else f"; distance from a stationary point {distance:.1e}"
-    bic = criteria(rows.total * mean, rows.total, mixture._n_parameters())["bic"]
+    bic = criteria(rows.total * mean, rows.total, mixture.n_parameters_)["bic"]
     console.say(f"{ended}{near}.")
     console.say(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
 

@@ -334,6 +334,9 @@ class Em(MixtureStep):
             self._leaps.restart()
         return True
 
+    def fetch(self) -> None:
+        """Copy θ and its statistics from the device, if they are there."""
+
     def kept(self) -> Tree:
         """Return the passes left, and the state of the stopping rule and of the larger steps."""
         return self._left, self._remaining.state, None if self._leaps is None else self._leaps.state
@@ -518,13 +521,11 @@ def fit_from(
     # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
     is_plain = spec.acceleration is None and not (watch.wants_theta or keeper.saves)
     device: DeviceEM | None = problem.compute.em() if is_plain and spec.max_passes > 0 else None
-    if device is None:
-        em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
-        drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
-    else:
-        em_there = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
-        drive(fit, [Phase(em_there)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
-        em_there.fetch()
+    em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
+    if device is not None:
+        em = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
+    drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+    em.fetch()
     return fit
 
 

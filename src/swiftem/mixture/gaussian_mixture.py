@@ -30,7 +30,7 @@ from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.file import FITTED, read_gaussians
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.prior import NormalInverseWishart
-from swiftem.mixture.tables.profile import component_table, spread_text
+from swiftem.mixture.tables.profile import chosen_places, component_table, spread_text
 from swiftem.show.numbers import counted
 from swiftem.show.table import Table
 
@@ -416,21 +416,17 @@ lower_bounds_, n_features_in_, feature_names_in_
             made.feature_names_in_ = self.feature_names_in_[index]
         return made
 
-    def _columns(self, columns: Sequence[Any]) -> Index:
+    def _names(self) -> list[str]:
+        """Return the names of the columns; by default their numbers."""
         check_is_fitted(self)
-        d = self.means_.shape[1]
-        index = np.asarray(columns)
-        if index.dtype.kind in "OU" and hasattr(self, "feature_names_in_"):
-            known = {name: place for place, name in enumerate(self.feature_names_in_)}
-            unknown = [name for name in columns if name not in known]
-            if unknown:
-                raise ValueError(f"columns must be names of columns in the fit, got {shown(unknown[0])}.")
-            index = np.array([known[name] for name in columns])
-        if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
-            raise ValueError(f"columns must be column numbers, at least one, got {shown(columns)}.")
-        if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
-            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
-        return np.asarray(index % d, dtype=np.intp)
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
+        return [str(name) for name in names]
+
+    def _columns(self, columns: Sequence[Any]) -> Index:
+        index = np.array(chosen_places(columns, self._names()), dtype=np.intp)
+        if not len(index) or len(np.unique(index)) != len(index):
+            raise ValueError(f"columns must be different columns, at least one, got {shown(columns)}.")
+        return index
 
     def summary(self) -> Table:
         """Return a table to print: mean ± standard deviation of each column by component.
@@ -454,10 +450,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         elif self.covariance_type == "spherical":
             variances = variances[:, None]
         deviations = np.sqrt(np.broadcast_to(variances, self.means_.shape))
-        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
         rows = [
-            (str(name), *map(spread_text, means.tolist(), spreads.tolist()))
-            for name, means, spreads in zip(names, self.means_.T, deviations.T, strict=True)
+            (name, *map(spread_text, means.tolist(), spreads.tolist()))
+            for name, means, spreads in zip(self._names(), self.means_.T, deviations.T, strict=True)
         ]
         count = counted(self.n_components, "component")
         title = f"Mixture of {count}, Gaussian with {self.covariance_type} covariances"
@@ -472,8 +467,7 @@ lower_bounds_, n_features_in_, feature_names_in_
                 f"plot needs a mixture of two columns, got {self.means_.shape[1]}: "
                 "call marginal([i, j]) first."
             )
-        names = getattr(self, "feature_names_in_", None)
-        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)
+        return draw_mixture(self.weights_, self.means_, self.full_covariances(), self._names(), X, axes)
 
 
 def covariances_of(factors: Array, kind: str) -> Array:

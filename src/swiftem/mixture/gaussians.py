@@ -303,7 +303,8 @@ class GaussianMixtureModel(Model):
         """Return the prior for centred data of this total weight; the penalty δ is one on the means."""
         kind, d = self.kind, len(centre)
         if self.prior is None:
-            return BoundPrior(np.zeros(d), self.delta, self.delta, kind.no_scale(d))
+            nothing = np.zeros((d, d) if kind.has_matrices else d)
+            return BoundPrior(np.zeros(d), self.delta, self.delta, nothing)
         prior = self.prior.bind(centre, has_matrices=kind.has_matrices)
         on_means = int(prior.mean_precision > 0.0)
         degrees = kind.degrees(prior.degrees, d, self.n_components, on_means)

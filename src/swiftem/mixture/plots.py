@@ -28,9 +28,9 @@ def draw_mixture(
     weights: ArrayLike,
     means: ArrayLike,
     covariances: ArrayLike,
+    names: Sequence[str],
     X: ArrayLike | None = None,
     axes: Any = None,
-    names: Sequence[str] | None = None,
 ) -> Any:
     """Plot a mixture of two columns: ellipses at one and two standard deviations, with component numbers.
 
@@ -42,12 +42,12 @@ def draw_mixture(
         Means.
     covariances : array-like, shape (M, 2, 2)
         Covariances.
+    names : sequence of str
+        Names of the two columns.
     X : array-like, shape (n, 2), optional
         Rows, drawn as light points; of many rows a random sample.
     axes : matplotlib axes, optional
         Axes to use; by default of a new figure.
-    names : sequence of str, optional
-        Names of the two columns; by default of ``X``, if it has names.
 
     Returns
     -------
@@ -57,20 +57,13 @@ def draw_mixture(
     Examples
     --------
     >>> from swiftem.mixture.plots import draw_mixture
-    >>> axes = draw_mixture([0.4, 0.6], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]]])
-    >>> axes.get_xlabel()
-    'column 0'
+    >>> covariances = [[[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]]]
+    >>> draw_mixture([0.4, 0.6], [[0, 0], [3, 1]], covariances, ["length", "width"]).get_xlabel()
+    'length'
     """
     weight, mean, covariance = (np.asarray(part, dtype=np.float64) for part in (weights, means, covariances))
-    if mean.ndim != 2 or mean.shape[1] != 2 or covariance.shape != (len(mean), 2, 2):
-        raise ValueError(
-            "draw_mixture needs means of shape (M, 2) and covariances of shape (M, 2, 2), "
-            f"got {mean.shape} and {covariance.shape}."
-        )
-    names = getattr(X, "columns", None) if names is None else names
-    x, y = ("column 0", "column 1") if names is None else (str(name) for name in names)
     axes = new_axes() if axes is None else axes
-    plain_axes(axes, x=x, y=y)
+    plain_axes(axes, x=names[0], y=names[1])
     note = "ellipses: 1 and 2 standard deviations"
     corners = [np.empty((0, 2))]
     if X is not None:

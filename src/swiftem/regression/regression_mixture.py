@@ -279,7 +279,7 @@ class RegressionMixture(Estimator):
 
         def make() -> list[Regressions]:
             if goes_on:
-                return [units.inside(self._now()._replace(variances=one))]
+                return [Regressions(self.weights_, *units.inside(self._now().beta, one))]
             random_state = check_random_state(self.random_state)
             seeds = (random_state.randint(2**31 - 1) for _ in range(self.n_init))
             made = ("poisson", design, values, weight, self.n_components, smoothing)
@@ -304,7 +304,8 @@ class RegressionMixture(Estimator):
 
             with self._watcher(len(starts)) as watcher:
                 fit = max(watcher.map(fitted), key=lambda found: found.bound)
-        self._set(units.outside(fit.now)._replace(variances=np.full(self.n_components, np.nan)))
+        beta, variances = units.outside(fit.now.beta, np.full(self.n_components, np.nan))
+        self._set(Regressions(fit.now.weights / fit.now.weights.sum(), beta, variances))
         self.n_iter_, self.converged_, self.method_ = int(fit.passes), fit.converged, "em"
         self.history_, self.lower_bound_ = History(fit.moments), fit.bound
         self.lower_bounds_ = [-moment.objective for moment in fit.moments]
@@ -456,7 +457,10 @@ class RegressionMixture(Estimator):
             raise ValueError("y must have an observed value of positive weight, got none.")
         return total, float(weight.sum()), entropy
 
-    def _n_parameters(self) -> int:
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters, as in AIC and BIC."""
+        check_is_fitted(self)
         per_component = self.n_features_in_ + bool(self.fit_intercept) + (self.family == "gaussian")
         return int(self.n_components * (per_component + 1) - 1)
 
@@ -570,7 +574,7 @@ class RegressionMixture(Estimator):
 
     def _criteria(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> dict[str, float]:
         total, weight, entropy = self._totals(*self._read(X, y, sample_weight))
-        return criteria(total, weight, self._n_parameters(), entropy)
+        return criteria(total, weight, self.n_parameters_, entropy)
 
     def sample(self, X: ArrayLike) -> tuple[Array, NDArray[np.intp]]:
         """Return random responses (n,) of rows (n, d), and the components (n,) that they come from.
@@ -657,10 +661,9 @@ class RegressionMixture(Estimator):
         rows = []
         for name, parts in self.profile_.items():
             for what, values in parts.items():
-                is_noise = what == "variance"
-                shown = np.sqrt(values) if is_noise else values
-                cells = (number_text(float(value)) for value in shown)
-                rows.append((name, "standard deviation" if is_noise else what, *cells))
+                if what == "variance":
+                    what, values = "standard deviation", np.sqrt(values)
+                rows.append((name, what, *(number_text(float(value)) for value in values)))
         count = counted(self.n_components, "regression")
         title = f"Mixture of {count}, {self.family}, of {self.response_name_ or 'y'}"
         return component_table(title, ("column", "parameter"), self.weights_, rows)
@@ -761,7 +764,8 @@ def start_of_regressions(
     units = Units.of("gaussian", X, y, weight, intercept)
     scaled = (y - units.shift) / units.unit
     start = best_start("gaussian", units.design(X), scaled, weight, n_components, smoothing, rng)
-    return MixtureTheta(*units.outside(start).for_mixture())
+    weights = start.weights / start.weights.sum()
+    return MixtureTheta(*Regressions(weights, *units.outside(start.beta, start.variances)).for_mixture())
 
 
 def regression_candidates(
