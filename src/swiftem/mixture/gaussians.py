@@ -42,9 +42,8 @@ from swiftem.mixture.components import (
     mean_row,
     two_dimensional,
 )
-from swiftem.mixture.compute import COMPLETED, LINEAR
 from swiftem.mixture.compute.conditionals import completed, log_densities
-from swiftem.mixture.compute.numpy import log_joint, softmax
+from swiftem.mixture.compute.numpy import COMPLETED, LINEAR, log_joint, softmax
 from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
