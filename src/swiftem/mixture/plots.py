@@ -16,7 +16,16 @@ MOST_POINTS = 4000
 """Maximum number of rows that are plotted: more make a plot slower, not clearer."""
 LARGEST_ASPECT = 5.0
 """If one axis is longer than the other by this factor, equal units would leave a narrow strip."""
-NOTE = {"fontsize": 8, "color": "#666666"}
+NOTE: dict[str, Any] = {"fontsize": 8, "color": "#666666", "ha": "right", "va": "bottom"}
+POINTS: dict[str, Any] = {
+    "marker": "o",
+    "color": "#9A9A9A",
+    "markersize": 2.5,
+    "markeredgewidth": 0,
+    "alpha": 0.55,
+}
+NUMBER: dict[str, Any] = {"fontweight": "bold", "ha": "center", "va": "center", "zorder": 4}
+"""Styles of the note, of rows and of the numbers of components."""
 WIDE = 3
 """Panels in a row of a new figure."""
 GREY = "#DDDDDD"
@@ -71,27 +80,14 @@ def draw_mixture(
         from matplotlib.lines import Line2D
 
         # As an artist, not by plot(): a single outlier must not determine the limits.
-        axes.add_artist(
-            Line2D(
-                rows[:, 0],
-                rows[:, 1],
-                linestyle="",
-                marker="o",
-                color="#9A9A9A",
-                markersize=2.5,
-                markeredgewidth=0,
-                alpha=0.55,
-                zorder=1.5,
-                rasterized=True,
-            )
-        )
+        axes.add_artist(Line2D(*rows.T, linestyle="", zorder=1.5, rasterized=True, **POINTS))
         note = f"{note}; {said}"
         corners.append(np.quantile(rows, [0.001, 0.999], axis=0))
     for number in np.argsort(-weight, kind="stable"):
         colour = COLOURS[number % len(COLOURS)]
         corners.append(_ellipses(axes, int(number), mean[number], covariance[number], colour))
     _frame(axes, np.concatenate(corners))
-    axes.text(1.0, 1.01, note, transform=axes.transAxes, ha="right", va="bottom", **NOTE)
+    axes.text(1.0, 1.01, note, transform=axes.transAxes, **NOTE)
     return axes
 
 
@@ -123,16 +119,7 @@ def _ellipses(axes: Any, number: int, mean: Array, covariance: Array, colour: st
             Ellipse(centre, *size, angle=angle, fill=False, edgecolor=colour, linewidth=line, zorder=3)
         )
     halo = [withStroke(linewidth=3, foreground="white")]
-    axes.text(
-        *mean,
-        str(number),
-        color=colour,
-        fontweight="bold",
-        ha="center",
-        va="center",
-        zorder=4,
-        path_effects=halo,
-    )
+    axes.text(*mean, str(number), color=colour, path_effects=halo, **NUMBER)
     reach = 2.0 * np.sqrt(np.diagonal(covariance))
     return np.array([mean - reach, mean + reach])
 
@@ -145,10 +132,8 @@ def _frame(axes: Any, corners: Array) -> None:
     axes.margins(0.04)
     axes.autoscale_view()
     if size.max() <= LARGEST_ASPECT * size.min():
-        alone = all(
-            len(shared.get_siblings(axes)) == 1
-            for shared in (axes.get_shared_x_axes(), axes.get_shared_y_axes())
-        )
+        shared = axes.get_shared_x_axes(), axes.get_shared_y_axes()
+        alone = all(len(group.get_siblings(axes)) == 1 for group in shared)
         # Axes that share their limits with others keep them, and change their shape instead.
         axes.set_aspect("equal", adjustable="datalim" if alone else "box")
 

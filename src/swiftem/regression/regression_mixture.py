@@ -399,11 +399,8 @@ class RegressionMixture(Estimator):
             mixture = JointMixture(family=family)
         elif mixture is None or mixture.n_components != self.n_components:
             mixture = JointMixture.from_parameters(*self._now().for_mixture(), family=family)
-        known = mixture.get_params(deep=False).keys() - {"family"}
-        mixture.set_params(
-            **{name: getattr(self, name) for name in known & self.get_params(deep=False).keys()}
-        )
-        mixture.set_params(init_params="random_from_data")
+        shared = mixture.get_params(deep=False).keys() & self.get_params(deep=False).keys() - {"family"}
+        mixture.set_params(init_params="random_from_data", **{name: getattr(self, name) for name in shared})
         place: Place | None = vars(self).get("_checkpoint")
         return mixture if place is None else kept_apart(mixture, place)
 
