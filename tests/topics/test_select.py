@@ -100,9 +100,8 @@ def test_a_picture(found):
 @pytest.mark.parametrize(
     ("numbers", "options", "argument", "right"),
     [
-        ([], {}, "n_components", "list of numbers"),
-        (3, {}, "n_components", "list of numbers.*got 3"),
-        ("2:4", {}, "n_components", "list of numbers"),
+        ([], {}, "n_components", "at least one number"),
+        ("2:4", {}, "n_components", "an integer"),
         ([2, 0], {}, "n_components", "at least 1"),
         ([2.5], {}, "n_components", "an integer"),
         ([2], {"held_out": 1.0}, "held_out", "at most 0.9"),

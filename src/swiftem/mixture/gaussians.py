@@ -42,9 +42,8 @@ from swiftem.mixture.components import (
     mean_row,
     two_dimensional,
 )
-from swiftem.mixture.compute import COMPLETED, LINEAR
 from swiftem.mixture.compute.conditionals import completed, log_densities
-from swiftem.mixture.compute.numpy import log_joint, softmax
+from swiftem.mixture.compute.numpy import COMPLETED, LINEAR, log_joint, softmax
 from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
@@ -303,7 +302,8 @@ class GaussianMixtureModel(Model):
         """Return the prior for centred data of this total weight; the penalty δ is one on the means."""
         kind, d = self.kind, len(centre)
         if self.prior is None:
-            return BoundPrior(np.zeros(d), self.delta, self.delta, kind.no_scale(d))
+            nothing = np.zeros((d, d) if kind.has_matrices else d)
+            return BoundPrior(np.zeros(d), self.delta, self.delta, nothing)
         prior = self.prior.bind(centre, has_matrices=kind.has_matrices)
         on_means = int(prior.mean_precision > 0.0)
         degrees = kind.degrees(prior.degrees, d, self.n_components, on_means)
