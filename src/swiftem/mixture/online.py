@@ -18,7 +18,6 @@ from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.resolve import kernels_for
 from swiftem.mixture.scores import AnyMixtureModel
-from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["OnlineMixture", "Past", "Reservoir"]
 
@@ -174,7 +173,7 @@ class OnlineMixture:
         s = e_step.full(theta)
         online = cls(
             bound.model,
-            starts_of(bound).about,
+            bound.about,
             s,
             source.total_weight,
             Reservoir.empty(_kept(bound.model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
@@ -206,7 +205,7 @@ class OnlineMixture:
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = starts_of(bound).draw(theta, labels, rng, s)
+        rows = bound.draw(theta, labels, rng, s)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 
@@ -280,7 +279,7 @@ class OnlineMixture:
     def _bind(self, source: ArraySource, seen: float) -> BoundComponents:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
         bound: BoundComponents = self.model.bind(source, centre=self.centre)
-        return starts_of(bound).with_share(source.total_weight / seen)
+        return bound.with_share(source.total_weight / seen)
 
 
 def _problem(model: AnyMixtureModel, source: ArraySource, bound: BoundComponents) -> Problem:

@@ -22,7 +22,6 @@ from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.resolve import kernels_for
-from swiftem.mixture.starts.family_starts import starts_of
 
 __all__ = ["NUMBERS", "AnyMixtureModel", "FittedMixture", "Totals", "criteria"]
 
@@ -127,7 +126,7 @@ class FittedMixture(NamedTuple):
         for here, part in self._parts(source):
             r = self.evaluate(part, responsibilities=True).responsibilities
             assert r is not None
-            found[here] = starts_of(self.bind(part)).imputed(part.y, r, self.theta, rng)
+            found[here] = self.bind(part).imputed(part.y, r, self.theta, rng)
         return found
 
     def _parts(self, source: RowSource) -> Iterator[tuple[slice, ArraySource]]:
