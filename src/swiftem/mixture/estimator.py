@@ -52,7 +52,6 @@ from swiftem.mixture.fit import MixtureFit, Prepared, certified, fit_from, new_f
 from swiftem.mixture.online import AnyMixtureModel, OnlineMixture, Past
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 from swiftem.mixture.starts.settings import Start, StartInterrupted, StartSettings, check_start
@@ -161,7 +160,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters, as in AIC and BIC."""
-        return starts_of(self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))).n_free
+        return self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free
 
     @property
     def _allows_missing(self) -> bool:
@@ -436,7 +435,6 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Set the attributes and issue the warnings."""
         problem, spec = prepared.problem, prepared.spec
         bound = cast(BoundComponents, problem.bound)
-        starts = starts_of(bound)
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, [-moment.objective for moment in fit.moments]
@@ -444,7 +442,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self._set_theta(fit.theta, read.X.dtype, bound.model)
         self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, starts.about, read.total_weight)
+        self._past = Past(fit.s, bound.about, read.total_weight)
         if spec.method is None:
             certified(fit, problem, spec)
         self.stationarity_ = fit.stationarity
@@ -455,7 +453,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
-                f"times in all: {starts.REMEDY} would prevent this.",
+                f"times in all: {bound.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted or self.max_iter > 0:
@@ -837,7 +835,7 @@ class FittedMixture(NamedTuple):
         for here, part in self._parts(source):
             r = self.evaluate(part, responsibilities=True).responsibilities
             assert r is not None
-            found[here] = starts_of(self.bind(part)).imputed(part.y, r, self.theta, rng)
+            found[here] = self.bind(part).imputed(part.y, r, self.theta, rng)
         return found
 
     def _parts(self, source: RowSource) -> Iterator[tuple[slice, ArraySource]]:
