@@ -25,7 +25,7 @@ from paper.report.page import VERDICTS, page
 from paper.report.section import OURS, Section
 from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
-from swiftem.fit.watch import progress_bar
+from swiftem.fit.driver import progress_bar
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import seconds_text
 from swiftem.show.table import Table
