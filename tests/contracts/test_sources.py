@@ -19,8 +19,7 @@ from swiftem.data import (
 )
 from swiftem.data.tensor import TensorSource
 from swiftem.testing import check_source
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.corpus import Documents, StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 
 ROWS = np.random.default_rng(0).normal(size=(1000, 3))

@@ -82,5 +82,5 @@ def test_what_cannot_be_drawn_by_weight(tmp_path):
     ):
         mixture.fit(np.load(tmp_path / "y.npy", mmap_mode="r"))
     swiftem.run(model, tmp_path / "y.npy", methods.OnlineEM(order="shuffled"), n_iter=3, seed=0)
-    with pytest.raises(ValueError, match="order must be 'iid' or 'shuffled' or 'weighted', got 'cyclic'"):
+    with pytest.raises(ValueError, match="order must be 'iid', 'shuffled' or 'weighted', got 'cyclic'"):
         methods.OnlineEM(order="cyclic")

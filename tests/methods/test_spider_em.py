@@ -81,7 +81,7 @@ def test_what_is_derived_declares_for_itself():
 
 def test_bad_updates():
     with pytest.raises(
-        ValueError, match="reference must be 'none' or 'anchor' or 'previous' or 'memory', got 'old'"
+        ValueError, match="reference must be 'none', 'anchor', 'previous' or 'memory', got 'old'"
     ):
         Update(reference="old")
     with pytest.raises(ValueError, match="correction must be finite"):
