@@ -12,7 +12,7 @@ MOST = {
     "iteration": 11,
     "fit": 44,
     "resume": 23,
-    "topics": 50,
+    "topics": 47,
     "parquet": 50,
     "auto": 44,
     "sem-vr": 48,

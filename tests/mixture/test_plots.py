@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.fit.history import History, Moment, draw_history
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History, draw_history
 from swiftem.mixture.plots import MOST_POINTS, draw_mixture
 from swiftem.show.drawing import COLOURS, draw_criterion
 from swiftem.show.numbers import STYLES

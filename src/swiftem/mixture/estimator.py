@@ -16,21 +16,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core import schedules
-from swiftem.core.checks import as_floats, in_numpy
+from swiftem.core.checks import as_floats, in_numpy, read_sample_weight
 from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.as_source import is_planned, kernels_of, like
+from swiftem.data.as_source import is_planned, kernels_of, like, no_weights_beside
 from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
 from swiftem.fit import parameters as allow
-from swiftem.fit.checkpoint import NoCheckpoint
+from swiftem.fit.checkpoint import FitCheckpoint
 from swiftem.fit.config import budget, device_memory_limit, get_config
+from swiftem.fit.driver import StartWatch, Watcher
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
@@ -41,13 +42,9 @@ from swiftem.fit.validated import (
     blocks_of,
     chunk_by_chunk,
     is_stored,
-    no_weights_beside,
-    read_weights,
     rows_of,
     stored_source,
-    validated,
 )
-from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
@@ -55,7 +52,6 @@ from swiftem.mixture.fit import MixtureFit, Prepared, certified, fit_from, new_f
 from swiftem.mixture.online import AnyMixtureModel, OnlineMixture, Past
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 from swiftem.mixture.starts.settings import Start, StartInterrupted, StartSettings, check_start
@@ -164,7 +160,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters, as in AIC and BIC."""
-        return starts_of(self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))).n_free
+        return self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free
 
     @property
     def _allows_missing(self) -> bool:
@@ -287,8 +283,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             no_weights_beside(sample_weight)
             X, sample_weight = X.y, X.weight
         floats = [np.float64, np.float32]
-        rows: NDArray[Any] = validated(self, X, dtype=floats, reset=reset, ensure_min_samples=least)
-        return rows, read_weights(sample_weight, rows, may_be_zero=in_batches and not reset)
+        rows: NDArray[Any] = self._validated(X, dtype=floats, reset=reset, ensure_min_samples=least)
+        return rows, read_sample_weight(sample_weight, len(rows), may_be_zero=in_batches and not reset)
 
     def _source(self, X: Any, sample_weight: ArrayLike | None = None) -> RowSource:
         """Return rows of positive weight for a fitted mixture."""
@@ -352,7 +348,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 watcher.is_fitted = True
         return self
 
-    def _prepare(self, read: Read, kept: NoCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
+    def _prepare(self, read: Read, kept: FitCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
         """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
@@ -411,7 +407,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             kept=read.kept,
         )
 
-    def _best(self, prepared: Prepared, watcher: Watcher, kept: NoCheckpoint) -> MixtureFit:
+    def _best(self, prepared: Prepared, watcher: Watcher, kept: FitCheckpoint) -> MixtureFit:
         """Return the best fit; a failed fit is ignored unless all fail."""
         problem, spec, starts, seeds, is_interrupted = prepared
         if is_interrupted:
@@ -441,7 +437,6 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Set the attributes and issue the warnings."""
         problem, spec = prepared.problem, prepared.spec
         bound = cast(BoundComponents, problem.bound)
-        starts = starts_of(bound)
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, [-moment.objective for moment in fit.moments]
@@ -449,7 +444,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self._set_theta(fit.theta, read.X.dtype, bound.model)
         self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, starts.about, read.total_weight)
+        self._past = Past(fit.s, bound.about, read.total_weight)
         if spec.method is None:
             certified(fit, problem, spec)
         self.stationarity_ = fit.stationarity
@@ -460,7 +455,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
-                f"times in all: {starts.REMEDY} would prevent this.",
+                f"times in all: {bound.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted or self.max_iter > 0:
@@ -573,8 +568,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
             made._become(theta, source.y.shape[1], model)
-        prepared = made._prepare(Read(source.y, source.weight, None, source), NoCheckpoint(), model)
-        fit = made._best(prepared, Watcher(len(prepared.starts)), NoCheckpoint())
+        prepared = made._prepare(Read(source.y, source.weight, None, source), FitCheckpoint(), model)
+        fit = made._best(prepared, Watcher(len(prepared.starts)), FitCheckpoint())
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta
@@ -593,7 +588,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             float32 for rows of float32.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "score_samples", X)
+            return chunk_by_chunk(self.score_samples, X)
         return like(X, self._fitted().log_likelihoods(self._all_rows(X)))  # type: ignore[no-any-return]
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -628,7 +623,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             Indices of components.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "predict", X, dtype=np.intp)
+            return chunk_by_chunk(self.predict, X, dtype=np.intp)
         return like(X, self._fitted().evaluate(self._all_rows(X), labels=True).labels)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -645,7 +640,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             Rows sum to 1; float32 for rows of float32.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
+            return chunk_by_chunk(self.predict_proba, X, columns=self.n_components)
         return like(X, self._fitted().responsibilities(self._all_rows(X)))  # type: ignore[no-any-return]
 
     def impute(self, X: ArrayLike, random_state: Any = None) -> Any:
@@ -842,7 +837,7 @@ class FittedMixture(NamedTuple):
         for here, part in self._parts(source):
             r = self.evaluate(part, responsibilities=True).responsibilities
             assert r is not None
-            found[here] = starts_of(self.bind(part)).imputed(part.y, r, self.theta, rng)
+            found[here] = self.bind(part).imputed(part.y, r, self.theta, rng)
         return found
 
     def _parts(self, source: RowSource) -> Iterator[tuple[slice, ArraySource]]:

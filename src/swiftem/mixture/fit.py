@@ -18,16 +18,14 @@ from swiftem.core.types import Array, Theta, Tree
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
 from swiftem.fit.stopping import Leaps, Remaining
 from swiftem.fit.validated import in_memory, rows_of
-from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
-from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.components import DEAD, BoundComponents
 from swiftem.mixture.resolve import MixtureSpec, iterations_in
 from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
-from swiftem.mixture.starts.family_starts import DEAD, starts_of
 from swiftem.mixture.starts.named_starts import reseed
 from swiftem.mixture.starts.settings import Start, check_start
 
@@ -294,20 +292,20 @@ class Em(MixtureStep):
 
     def _reseeds(self, s: Array) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        fit, starts = self.fit, starts_of(self._bound)
+        fit, bound = self.fit, self._bound
         is_last = not self._left and self._passes_left < 1
-        gone = starts.dead(s, self._rows)
-        exists = self._bound.in_domain(s)
+        gone = bound.dead(s, self._rows)
+        exists = bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
-        gone = gone if exists else np.union1d(gone, starts.collapsed(s))
-        if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
+        gone = gone if exists else np.union1d(gone, bound.collapsed(s))
+        if fit.reseeded + len(gone) > MOST_RESEEDS * bound.n_components:
             if not exists:
-                raise ValueError(starts.ILL_DEFINED)
+                raise ValueError(bound.ILL_DEFINED)
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
-            fit.theta = reseed(self._bound, self.problem.source, fit.theta, s, gone, fit.rng)
+            fit.theta = reseed(bound, self.problem.source, fit.theta, s, gone, fit.rng)
             fit.s = None
         return True
 
@@ -374,7 +372,7 @@ class EmOnDevice(Em):
             objective, is_in, least = device.advance()
         fit.passes += 1.0
         value = -objective
-        if is_in and (starts_of(self._bound).is_held or least * self._rows >= DEAD):
+        if is_in and (self._bound.is_held or least * self._rows >= DEAD):
             self._is_ahead = True
             return objective, value, fit.theta
         if self._is_ahead:
@@ -468,8 +466,8 @@ class Run(MixtureStep):
 
     def _end_at(self, iterate: Iterate, rests: bool) -> str:
         """Return the name of the outcome if the run has ended."""
-        (k, rejected), starts = self._last, starts_of(self._bound)
-        if len(starts.dead(iterate.s, self._rows)):
+        k, rejected = self._last
+        if len(self._bound.dead(iterate.s, self._rows)):
             return Outcome.DEAD_COMPONENT.name
         if iterate.rejected - rejected == iterate.k - k:  # further steps would be, too
             return Outcome.ALL_REJECTED.name
@@ -491,7 +489,7 @@ def fit_from(
     spec: MixtureSpec,
     seed: int,
     watch: StartWatch,
-    keeper: NoStart,
+    keeper: StartCheckpoint,
     last: tuple[float, float, float] | None = None,
 ) -> MixtureFit:
     """Return the fit from a start.

@@ -25,7 +25,6 @@ from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
 from swiftem.mixture.file import file_types, flat, read_params
 from swiftem.mixture.model import MixtureModel, MixtureTheta
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.tables import columns as tables
 from swiftem.mixture.tables.columns import AUTO, Categories, TableColumn
 from swiftem.mixture.tables.profile import (
@@ -282,7 +281,7 @@ n_features_in_, feature_names_in_
         theta = self._theta()
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
         bound = self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))
-        rows = starts_of(bound).draw(theta, labels, rng)
+        rows = bound.draw(theta, labels, rng)
         return _with_texts(rows, tables.decoded(rows, self._texts_in(range(rows.shape[1])))), labels
 
     @property

@@ -19,7 +19,6 @@ from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.resolve import kernels_for
-from swiftem.mixture.starts.family_starts import starts_of
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Size of the sample of rows: minimum, maximum, and rows per estimated number."""
@@ -174,7 +173,7 @@ class OnlineMixture:
         e_step, seen = _problem(bound).compute, source.total_weight
         s = e_step.full(theta)
         sample = Reservoir.empty(_kept(bound), bound.d).add(source.y, source.weight, rng)
-        about, value = starts_of(bound).about, -e_step.objective(theta)
+        about, value = bound.about, -e_step.objective(theta)
         return cls(bound.model, about, s, seen, sample, rng, 2.0 * seen, value, 1), theta
 
     @classmethod
@@ -194,7 +193,7 @@ class OnlineMixture:
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = starts_of(bound).draw(theta, labels, rng, s)
+        rows = bound.draw(theta, labels, rng, s)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 
@@ -268,7 +267,7 @@ class OnlineMixture:
     def _bind(self, source: ArraySource, seen: float) -> BoundComponents:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
         bound: BoundComponents = self.model.bind(source, centre=self.centre)
-        return starts_of(bound).with_share(source.total_weight / seen)
+        return bound.with_share(source.total_weight / seen)
 
 
 def _problem(bound: BoundComponents) -> Problem:

@@ -129,7 +129,7 @@ def one_pass(
     """Return the next parameters, and the mean log-likelihood of the given ones, minus the penalty."""
     r, found = normalised(log_densities(family, X, y, now))
     r *= weight[:, None]
-    total = weight.sum()
+    total = float(weight.sum())
     value = float(weight @ found) / total
     value -= 0.5 * ridge * float(np.square(now.beta).sum()) / total
     beta, variances = now.beta.copy(), now.variances.copy()

@@ -13,20 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.checks import as_floats, check_simplex, in_numpy, shown
+from swiftem.core.checks import as_floats, check_simplex, in_numpy, read_sample_weight, shown
 from swiftem.core.problem import Problem
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.fit.checkpoint import Place, kept_apart
-from swiftem.fit.driver import Phase, drive
+from swiftem.fit.driver import Phase, StartWatch, drive
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
-from swiftem.fit.validated import Read, read_weights, some_rows, validated
-from swiftem.fit.watch import StartWatch
+from swiftem.fit.validated import Read, some_rows
 from swiftem.methods import EM, Method
 from swiftem.mixture.candidates import Candidates
 from swiftem.mixture.estimator import NUMBERS, criteria
@@ -359,7 +358,7 @@ class RegressionMixture(Estimator):
         """Return validated rows (n, d), and responses if ``options`` have them."""
         check_in_memory("X", X)
         try:
-            return validated(self, in_numpy(X), dtype=np.float64, reset=reset, **options)
+            return self._validated(in_numpy(X), dtype=np.float64, reset=reset, **options)
         except ValueError as error:
             if str(error).startswith("Input X contains NaN"):
                 raise ValueError(NO_X) from None
@@ -379,7 +378,7 @@ class RegressionMixture(Estimator):
     ) -> Observed:
         """Return the rows of positive weight with an observed response, of which there are ``least``."""
         rows, values = self._rows_and_responses(X, y, reset=reset)
-        weight = read_weights(sample_weight, rows, may_be_zero=least == 0)
+        weight = read_sample_weight(sample_weight, len(rows), may_be_zero=least == 0)
         kept = ~np.isnan(values)
         kept = kept if weight is None else kept & (weight > 0.0)
         if kept.sum() < least:
@@ -421,7 +420,7 @@ class RegressionMixture(Estimator):
         """Return rows, responses, NaN for missing ones, and weights."""
         check_is_fitted(self)
         rows, values = self._rows_and_responses(X, y)
-        weight = read_weights(in_numpy(sample_weight), rows)
+        weight = read_sample_weight(in_numpy(sample_weight), len(rows))
         return rows, values, np.ones(len(rows)) if weight is None else weight
 
     def _now(self) -> Regressions:
