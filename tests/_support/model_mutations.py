@@ -207,26 +207,24 @@ def changed_model(content: bytes, rng: random.Random) -> tuple[str, bytes]:
 # What is asked of a model that was loaded.
 
 ASKED = {
-    "predict": lambda model, X: model.predict(X),
-    "predict_proba": lambda model, X: model.predict_proba(X),
-    "score_samples": lambda model, X: model.score_samples(X),
-    "bic": lambda model, X: model.bic(X),
-    "icl": lambda model, X: model.icl(X),
+    **{
+        name: lambda model, X, name=name: getattr(model, name)(X)
+        for name in (
+            *("predict", "predict_proba", "score_samples", "bic", "icl", "score"),
+            *("transform", "perplexity", "coherence"),
+        )
+    },
+    **{
+        name: lambda model, X, name=name: getattr(model, name)()
+        for name in ("full_covariances", "topic_prevalence", "sorted_topics")
+    },
+    "history_": lambda model, X: len(model.history_.table()["method"]),
     "sample": lambda model, X: model.sample(5)[0],
-    "full_covariances": lambda model, X: model.full_covariances(),
     "marginal": lambda model, X: model.marginal([0]).means_,
     "to_sklearn": lambda model, X: model.to_sklearn().predict(X),
-    "transform": lambda model, X: model.transform(X),
-    "perplexity": lambda model, X: model.perplexity(X),
     "top_words": lambda model, X: [len(words) for words in model.top_words(n=3)],
-    "coherence": lambda model, X: model.coherence(X),
-    "topic_prevalence": lambda model, X: model.topic_prevalence(),
-    "sorted_topics": lambda model, X: model.sorted_topics(),
     "to_pyldavis": lambda model, X: model.to_pyldavis(X)["doc_topic_dists"],
-    "history": lambda model, X: len(model.history_.table()["method"]),
-    "score": lambda model, X: model.score(X),
-    "partial_fit": lambda model, X: model.partial_fit(X).score(X),
-    "partial_fit again": lambda model, X: model.partial_fit(X[:7]).score(X),
+    "partial_fit": lambda model, X: model.partial_fit(X).partial_fit(X[:7]).score(X),
 }
 """Calls by name; a model is asked those that it has."""
 
@@ -235,14 +233,12 @@ def ask(model: Any) -> str:
     """Return what went wrong when everything was asked of a model; empty if all answers are finite."""
     is_mixture = isinstance(model, swiftem.GaussianMixture)
     X = np.resize(ROWS if is_mixture else COUNTS, (40, model.n_features_in_))
+    asked = {name: answer for name, answer in ASKED.items() if hasattr(model, name)}
+    if not is_mixture:
+        asked.pop("to_sklearn", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, answer in ASKED.items():
-            method = name.partition(" ")[0]
-            if method != "history" and (
-                not hasattr(model, method) or (method == "to_sklearn" and not is_mixture)
-            ):
-                continue
+        for name, answer in asked.items():
             try:
                 found = np.asarray(answer(model, X), dtype=float)
             except Exception as error:

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 import swiftem
 from swiftem.fit.driver import Moment
 from swiftem.fit.history import History
-from swiftem.mixture import look
+from swiftem.mixture import fit as fit_of_mixtures
 
 X, _ = blobs(400, 2, 3, seed=6)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -81,7 +81,7 @@ def test_objectives_are_those_of_the_models(method, kind):
 @pytest.mark.parametrize("method", STOCHASTIC)
 def test_the_bound_of_all_rows(method, monkeypatch):
     """Looks are at some rows; the bound at the end is that of all, with their weights."""
-    monkeypatch.setattr(look, "LOOKED_AT", 50)
+    monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", 50)
     weight = np.random.default_rng(0).integers(1, 5, size=len(X))
     mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(
         X, sample_weight=weight

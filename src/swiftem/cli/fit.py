@@ -160,14 +160,14 @@ def _fit(mixture: Any, rows: Rows, place: AbstractContextManager[None]) -> bool:
 
 def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:
     """Print how a fit ended, its log-likelihood and BIC."""
-    from swiftem.mixture.scores import criteria
+    from swiftem.mixture.estimator import criteria
 
     distance, mean = mixture.stationarity_, mixture.log_likelihood_
     ended = (
         f"Converged {after}" if mixture.converged_ else f"Not converged {after}: raise --max-iter or --tol"
     )
     near = "" if distance != distance else f"; distance from a stationary point {distance:.1e}"
-    bic = criteria(rows.total * mean, rows.total, mixture._n_parameters())["bic"]
+    bic = criteria(rows.total * mean, rows.total, mixture.n_parameters_)["bic"]
     console.say(f"{ended}{near}.")
     console.say(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
 

@@ -299,8 +299,7 @@ def _chosen_family(rows: Rows) -> dict[str, list[str]]:
 
     Formats differ in their types, so a column of whole numbers counts as integers.
     """
-    from swiftem.mixture.tables.auto import auto_family, whole_as_integers
-    from swiftem.mixture.tables.columns import FLOAT, TEXT, TableColumn
+    from swiftem.mixture.tables.columns import FLOAT, TEXT, TableColumn, auto_family, whole_as_integers
 
     if not isinstance(rows.X, np.ndarray):
         raise ValueError("family must be given with --memory-limit, got 'auto', which reads all rows.")

@@ -24,7 +24,7 @@ from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledD
 from swiftem.fit.selection import Selection
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import mean_text
-from swiftem.topics.compute.streamed import BLOCK
+from swiftem.topics.compute.corpus import BLOCK
 from swiftem.topics.explorer.content import explorer_content, summarise_topics
 from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.topics.explorer.page import topics_page

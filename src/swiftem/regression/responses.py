@@ -8,20 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from swiftem.core.checks import TOO_LARGE, refuse_values, shown
+from swiftem.core.checks import TOO_LARGE, in_numpy, refuse_values, shown, unmasked
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
 from swiftem.fit.validated import is_stored
 from swiftem.mixture.tables.columns import is_missing
-
-__all__ = ["NO_X", "Observed", "check_counts", "check_in_memory", "filled", "name_of"]
-
-NO_X = (
-    "X must have no missing values in a mixture of regressions, which has no distribution of X, got NaN: "
-    "leave out such rows, or fill them in, for example by impute of a GaussianMixture with missing='ignore'."
-)
 
 
 class Observed(NamedTuple):
@@ -37,9 +30,19 @@ class Observed(NamedTuple):
         return ArraySource(np.column_stack([self.rows, self.values]), self.weight)
 
 
+def read_responses(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    """Return responses with zeros in place of NaN, None and pandas' NA, and which are observed.
+
+    The second is None if none is missing, or if scikit-learn's validation has an error for them.
+    """
+    check_in_memory("y", y)
+    values = unmasked(in_numpy(y))
+    return (values, None) if y is None else _filled(values)
+
+
 def check_counts(values: Array) -> None:
-    """Raise ValueError for a response that is not a count."""
-    bad = (values < 0) | (values != np.floor(values))
+    """Raise ValueError for observed responses that are not counts."""
+    bad = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
     if bad.any():
         raise ValueError(f"y must be counts (0, 1, 2, ...) for family='poisson', got {values[bad][0]:g}.")
 
@@ -54,8 +57,7 @@ def check_in_memory(name: str, data: Any) -> None:
         )
 
 
-def filled(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
-    """Return responses with zeros in place of NaN, None and pandas' NA, and which are observed."""
+def _filled(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
     try:
         values = np.asarray(y)
     except ValueError:  # rows of unequal length: scikit-learn has the sentence

@@ -96,14 +96,14 @@ class TopicSpec:
     leaves_one_out : bool
         Whether em leaves each token out of the counts that explain it.
     momentum : float
-        Strength of em's momentum, see :mod:`swiftem.topics.em`.
+        Strength of em's momentum, see :mod:`swiftem.topics.fit`.
     background, decorrelation : bool and float
         Whether topic 0 is a background, and how strongly topics repel each other; see
-        :mod:`swiftem.topics.em`.
+        :mod:`swiftem.topics.fit`.
     adds_background : bool
         Whether the background takes the place of another topic, instead of being the first of given ones.
     learns_alpha : bool
-        Whether α is learned; see :mod:`swiftem.topics.em`.
+        Whether α is learned; see :mod:`swiftem.topics.fit`.
     clustered : int
         Maximum number of documents that are clustered for a start; 0 for random topics.
     n_starts : int

@@ -121,17 +121,6 @@ def test_a_corpus_without_words_or_texts():
     assert content["documents"]["texts"] == []
 
 
-def test_documents_that_cannot_be_halved_have_no_perplexity(fitted, monkeypatch):
-    def refuse(*args):
-        raise ValueError("X must have documents of at least two tokens to be divided, got none.")
-
-    model, corpus = fitted
-    monkeypatch.setattr(type(model), "perplexity", refuse)
-    summary = summarise_topics(model, corpus)
-    assert np.isnan(summary.perplexity)
-    assert "erplexity" not in words_of(make_page(summary))
-
-
 def test_the_page_says_it_all(fitted):
     model, corpus = fitted
     summary = summarise_topics(model, corpus)
