@@ -67,8 +67,8 @@ from swiftem.mixture.online import OnlineMixture, Past
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
 from swiftem.mixture.scores import AnyMixtureModel, FittedMixture, criteria, dtype_of
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
+from swiftem.mixture.starts.race import find_starts, kind_of_start
 from swiftem.mixture.starts.settings import Start, StartInterrupted, StartSettings, check_start
 
 __all__ = ["MixtureEstimator"]
