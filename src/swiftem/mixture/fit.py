@@ -235,7 +235,8 @@ class Em(MixtureStep):
         """Go beyond the plateau on which em seems to have converged; return whether it is one."""
         fit, spec, remaining, beyond = self.fit, self.spec, self._remaining, None
         if spec.looks_ahead:
-            beyond = beyond_plateau(self.problem, fit.theta, spec.tol, remaining.small, drive.check)
+            most = 0.5 * remaining.small  # em gains as much again after the passes ahead, at most
+            beyond = beyond_plateau(self.problem, fit.theta, spec.tol, most, drive.check)
         if beyond is None:
             return False
         left = self._passes_left - 1

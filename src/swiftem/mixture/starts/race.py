@@ -57,7 +57,6 @@ from swiftem.mixture.starts.settings import (
     Start,
     StartInterrupted,
     StartSettings,
-    until_interrupted,
 )
 from swiftem.mixture.starts.split_and_merge import Move, proposed_moves
 
@@ -128,9 +127,17 @@ def find_starts(
     with one_thread() if problem.placement.form == "numpy" else nullcontext():  # as in passes
         if kind in ("race", "few"):
             return [race(problem, settings, random_state)]
-        made = (make_start(problem, settings, random_state) for _ in range(settings.n_init))
-        is_narrow = kind == "named" and settings.is_of_single_rows
-        return until_interrupted(made if is_for_em or not is_narrow else (_widened(problem, s) for s in made))
+        starts = list[Start]()
+        try:
+            for _ in range(settings.n_init):
+                start = make_start(problem, settings, random_state)
+                is_narrow = kind == "named" and settings.is_of_single_rows
+                starts.append(_widened(problem, start) if is_narrow and not is_for_em else start)
+        except KeyboardInterrupt:
+            if not starts:
+                raise
+            raise StartInterrupted(starts[0]) from None
+        return starts
 
 
 def _widened(problem: Problem, start: Start) -> Start:
@@ -177,7 +184,7 @@ def draw_sample(problem: Problem, rng: np.random.Generator) -> Sample:
     y, weight = taken.take(order).y, taken.weight
     y = y.reshape(len(y), -1)
     if isinstance(problem.bound, BoundGaussians):
-        y = with_noise(y, units(y, shuffled=True), order)
+        y = with_noise(y, units(y, shuffled=True), rng)
     seen = len(y) - min(NUMBERS.held_rows, round(NUMBERS.held_share * len(y)))
     parts = slice(0, seen), slice(seen, None)
     given = None if weight is None or (weight == weight[0]).all() else weight[order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -176,23 +176,6 @@ class StartInterrupted(KeyboardInterrupt):
         assert start is not None
         super().__init__()
         self.start = start
-
-
-def until_interrupted(made: Iterable[Start]) -> list[Start]:
-    """Return starts; after Ctrl-C raise :class:`StartInterrupted` with the first one, if it is made.
-
-    >>> len(until_interrupted(Start((), None, 0) for _ in range(2)))
-    2
-    """
-    found: list[Start] = []
-    try:
-        for start in made:
-            found.append(start)
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        raise StartInterrupted(found[0]) from None
-    return found
 
 
 def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:
