@@ -34,6 +34,9 @@ AT_FLOOR, ABOVE = 1.25, 1e3
 """A variance of so many times ``reg_covar`` is at the floor, if the column's is ``ABOVE`` times larger. The
 narrowest of 6,400 components of generated mixtures (``overlapping`` in ``benchmarks/mixture_fit.py``) has
 1.49 times: such a component is narrow, not collapsed."""
+NEAR_FLOOR, OWN, ALIKE = 4.0, 4, 0.5
+"""A component with a variance of up to ``NEAR_FLOOR`` times ``reg_covar`` has collapsed if it has fewer than
+``OWN`` · (d + 1) rows, or if fewer than this share of its values in the column are different."""
 WITHIN = 36.0
 SHOWN, TERMS = 5, 3
 """Components that the warning names, and columns of a combination."""
@@ -116,9 +119,32 @@ def _spread(bound: BoundGaussians, theta: Any) -> Array:
     return np.asarray(theta.weights @ (own + away**2))
 
 
-def at_floor(bound: BoundGaussians, theta: Any, spread: Array) -> NDArray[np.bool_]:
-    """Return which variances, (M, d), ``reg_covar`` alone holds; ``spread`` (d,) are those of the columns."""
-    floor = AT_FLOOR * float(bound.model.reg_covar)
+def count_on_few_values(bound: BoundGaussians, theta: Any, spread: Array, rows: ArraySource, n: int) -> int:
+    """Return how many components fitted to n rows sit on a few of them, or on repeated values.
+
+    ``rows`` are some of the data, and ``spread`` (d,) are the variances of the columns. A component that is
+    merely narrow has more rows, and all values differ.
+    """
+    narrow = at_floor(bound, theta, spread, NEAR_FLOOR)
+    suspects = np.flatnonzero(narrow.any(axis=1))
+    is_small = theta.weights[suspects] * n < OWN * (bound.d + 1)
+    if is_small.all():
+        return len(suspects)
+    some = rows.take(np.arange(0, rows.n, -(-rows.n // NUMBERS.least_rows)))
+    y, r = some.y.reshape(len(some.y), -1), bound.posterior(some, theta)[0]
+    for place in np.flatnonzero(~is_small).tolist():
+        m = suspects[place]
+        own = y[r[:, m] > 0.5][:, narrow[m]]
+        is_small[place] = any(len(np.unique(column)) < ALIKE * len(column) for column in own.T)
+    return int(is_small.sum())
+
+
+def at_floor(bound: BoundGaussians, theta: Any, spread: Array, times: float = AT_FLOOR) -> NDArray[np.bool_]:
+    """Return which variances, (M, d), are at most ``times`` ``reg_covar``, which alone holds them.
+
+    ``spread`` (d,) are the variances of the columns, which must be far above.
+    """
+    floor = times * float(bound.model.reg_covar)
     return np.asarray((conditional_variances(bound, theta) <= floor) & (spread > ABOVE * floor))
 
 

@@ -34,7 +34,7 @@ from swiftem.core.draws import spread_rows
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.problem import Problem
 from swiftem.core.source import Source
-from swiftem.core.types import Theta
+from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
@@ -49,7 +49,7 @@ from swiftem.mixture.starts.candidate_starts import (
     candidate_starts,
     em_of_candidates,
 )
-from swiftem.mixture.starts.collapsed_components import at_floor, units, with_noise
+from swiftem.mixture.starts.collapsed_components import at_floor, count_on_few_values, units, with_noise
 from swiftem.mixture.starts.named_starts import make_start
 from swiftem.mixture.starts.settings import (
     NUMBERS,
@@ -222,11 +222,11 @@ class Candidate(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Number of rows, passes of em on them, and number of candidates."""
+    """Number of rows, passes of em on them, and maximum number of candidates."""
 
     rows: int
     passes: int
-    count: int
+    most: int
 
 
 class Trials:
@@ -261,6 +261,7 @@ class Trials:
         self._problems: dict[int, Problem] = {}
         y = cast(ArraySource, problem.source).y if sample is None else sample.seen.y
         self._spread = np.nanvar(y.reshape(len(y), -1), axis=0, dtype=np.float64)
+        self._tolerated: float | None = None  # collapsed components on few rows, after the first passes
         self.best: Candidate | None = None
         self.evaluations = 0
 
@@ -287,7 +288,7 @@ class Trials:
         if not found:
             return []
         values = -np.array(list(self._objectives([one.theta for one in found])))
-        values -= self._collapse(found)
+        values -= self._collapse(found, on.source.n)
         values[~np.isfinite(values)] = -inf
         found = [one._replace(value=float(value)) for one, value in zip(found, values, strict=True)]
         found = sorted(found, key=lambda one: -one.value)
@@ -325,8 +326,8 @@ class Trials:
                 pass
         return self.pool.map(self.held.compute.objective, thetas)
 
-    def _collapse(self, found: Sequence[Candidate]) -> np.ndarray:
-        """Return what candidates lose for components whose variance ``reg_covar`` alone holds, (K,).
+    def _collapse(self, found: Sequence[Candidate], n: int) -> Array:
+        """Return what candidates fitted to n rows lose for components that collapsed onto few values, (K,).
 
         It is 1 for each. On few rows as many as usual, or as in the named start, cost nothing, and with more
         a candidate is out.
@@ -334,11 +335,16 @@ class Trials:
         bound = self.problem.bound
         if not isinstance(bound, BoundGaussians) or bound.kind.is_shared or bound.model.prior is not None:
             return np.zeros(len(found))
-        each = [float(at_floor(bound, one.theta, self._spread).any(axis=1).sum()) for one in found]
         if self.sample is not None:
-            return np.array(each)
-        named = [count for one, count in zip(found, each, strict=True) if one.is_named]
-        return np.where(np.array(each) > max([np.median(each), *named]), inf, 0.0)
+            seen = self.sample.seen
+            return np.array(
+                [float(count_on_few_values(bound, one.theta, self._spread, seen, n)) for one in found]
+            )
+        each = np.array([at_floor(bound, one.theta, self._spread).any(axis=1).sum() for one in found])
+        if self._tolerated is None:
+            named = [count for one, count in zip(found, each, strict=True) if one.is_named]
+            self._tolerated = max([np.median(each), *named])
+        return np.where(each > self._tolerated, inf, 0.0)
 
     def heat(self, candidates: Sequence[Candidate], rounds: Sequence[Round]) -> list[Candidate]:
         """Return the candidates of the last round, best first.
@@ -347,11 +353,11 @@ class Trials:
         """
         if self.best is None and candidates:  # it is there after Ctrl-C in the first round
             self.best = candidates[0]
-        for rows, passes, count in rounds:
+        for rows, passes, most in rounds:
             left = [
                 one
                 for place, one in enumerate(candidates)
-                if place == 0 or one.is_named or (place < count and not one.has_converged)
+                if place == 0 or one.is_named or (place < most and not one.has_converged)
             ]
             candidates = self.improved(left, self.on(rows), passes)
         return list(candidates)
@@ -400,7 +406,7 @@ def _among_few(trials: Trials, first: Start, n_init: int, rng: np.random.Generat
     for more in (count, n_init - 1)[: min(n_init, 2)]:  # more is no worse: n_init = 1 is among them
         starts = candidate_starts(on, FEW_KINDS, more, rng, trials.pool.map)
         candidates = [Candidate(first.theta, is_named=True), *map(Candidate, starts)]
-        last = Round(on.source.n, 2 * NUMBERS.passes, max(NUMBERS.finalists, more // 10))
+        last = Round(on.source.n, 2 * NUMBERS.passes, max(NUMBERS.finalists, more // NUMBERS.passes))
         contenders += trials.heat(candidates, [Round(on.source.n, NUMBERS.passes // 2, more + 1), last])
     enough = max((one.value for one in contenders if one.is_named), default=-inf) + NUMBERS.margin
     return max((one for one in contenders if one.value > enough), key=lambda one: one.value, default=None)
@@ -432,7 +438,9 @@ def _best_of_heat(trials: Trials, count: int, rng: np.random.Generator) -> Candi
         rounds.append(Round(rows, NUMBERS.passes, left))
         rows, left = min(2 * rows, seen), max(NUMBERS.finalists, -(-left // 2))
     rows = min(max(rows, NUMBERS.move_rows), wide)
-    passes = int(np.clip(work // (8 * NUMBERS.finalists * rows), NUMBERS.passes, NUMBERS.last_passes))
+    passes = int(
+        np.clip(work // (NUMBERS.candidates * NUMBERS.finalists * rows), NUMBERS.passes, NUMBERS.last_passes)
+    )
     finalists = trials.heat([Candidate(theta) for theta in starts], [*rounds, Round(rows, passes, left)])
     if not finalists:
         return None
