@@ -18,7 +18,7 @@ from swiftem.core.types import Array, Index, Rows, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.mixture.compute import MIXTURE
+from swiftem.mixture.compute.numpy import MIXTURE
 from swiftem.mixture.families import Columns
 from swiftem.mixture.families.categorical import MOST as MOST_CODES
 

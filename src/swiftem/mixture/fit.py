@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -12,16 +12,18 @@ import numpy as np
 from swiftem._run import run_problem
 from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
+from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem, certify
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.data.array import ArraySource
+from swiftem.data.stored import StoredSource
+from swiftem.data.units.source import UnitSource
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
 from swiftem.fit.stopping import Leaps, Remaining
-from swiftem.fit.validated import rows_of
-from swiftem.fit.watch import NoStart, StartWatch
+from swiftem.fit.validated import in_memory, rows_of
 from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.components import DEAD, BoundComponents
-from swiftem.mixture.look import Look
 from swiftem.mixture.resolve import MixtureSpec, iterations_in
 from swiftem.mixture.starts.candidate_starts import em_of_candidates
 from swiftem.mixture.starts.collapsed_components import find_spurious
@@ -32,8 +34,6 @@ from swiftem.mixture.starts.settings import NUMBERS, Start, check_start
 if TYPE_CHECKING:
     from swiftem.mixture.compute.torch_loop import DeviceEM
 
-__all__ = ["MixtureFit", "Prepared", "certified", "fit_from", "new_fit"]
-
 MOST_RESEEDS = 3
 """Maximum number of re-initialisations per component in a fit; then the data do not allow for them."""
 EM_PASSES = 20
@@ -43,6 +43,91 @@ UNKNOWN = -inf, inf, inf
 """Bound, gain and rate of em before its first pass."""
 ROUNDING = 1e-9
 """Rounding error of a number of passes."""
+LOOKED_AT = 20_000
+"""Rows on which the objective is evaluated: always the same, so that changes are exact for them."""
+SURE = 2.0
+"""Standard errors within which a gain cannot be distinguished from zero."""
+ALLOWED = 2.0
+"""Noise up to this multiple of ``tol`` is accepted without an evaluation on all rows."""
+APART = 1.25
+"""Evaluations on all rows are rarer by this factor: each costs a pass."""
+
+
+class Look:
+    r"""Evaluates the objective of a fit on a fixed set of rows, and decides whether the fit has converged.
+
+    From one evaluation to the next, the mean log-likelihood of these rows gains g. Its standard error ε is
+    from the rows' own changes: other rows would have gained g ± ε (ε = 0 if all rows are evaluated). A
+    fit has converged if the gain per pass is below ``tol``, or is less than 2ε. If 2ε is more than twice
+    what ``tol`` allows, the objective is evaluated on all rows instead, less often, and the gain per pass
+    between two such evaluations decides.
+
+    Parameters
+    ----------
+    problem : Problem
+        The model bound to its data.
+    tol : float
+        Gain per pass.
+    looks : int
+        Consecutive evaluations that must find convergence: more than one if the noise does not vanish.
+    """
+
+    def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
+        source: Any = problem.source
+        if isinstance(source, UnitSource):
+            source = source.some
+        self.is_exact = rows_of(problem.source) <= LOOKED_AT
+        if isinstance(source, StoredSource):
+            rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
+        elif self.is_exact:
+            rows = source
+        else:
+            index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
+            weight = None if source.weight is None else source.weight[index]
+            rows = ArraySource(source.take(index).y, weight, allow_missing=source.allow_missing)
+        self._problem, self._tol, self._looks = problem, tol, looks
+        self._looked_at = problem.on(rows)
+        self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        self._last: Array | None = None
+        self._last_passes, self._calm = 0.0, 0
+        self._last_of_all: tuple[float, float] | None = None
+        self.objective = inf
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state that the next evaluation depends on."""
+        return self._last, self._last_passes, self._calm, self._last_of_all, self.objective
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Restore the state returned by :meth:`state`."""
+        if state[0] is not None and np.shape(state[0]) != self._weight.shape:
+            raise ValueError("the objective was evaluated on other rows")
+        self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state
+
+    def at(self, theta: Theta, passes: float) -> bool:
+        """Evaluate the objective at ``theta``; return whether the fit has converged."""
+        found = self._looked_at.compute.evaluate(theta).log_likelihood
+        total = float(self._weight.sum())
+        objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
+        calm = False
+        if self._last is not None and self._tol > 0.0:
+            change = found - self._last
+            mean = float(self._weight @ change) / total
+            error = 0.0 if self.is_exact else sqrt(float(self._weight**2 @ (change - mean) ** 2)) / total
+            allowed = self._tol * (passes - self._last_passes)
+            calm = abs(self.objective - objective) < max(allowed, SURE * error)
+            if calm and SURE * error > ALLOWED * allowed:
+                calm = self._calm_on_all_rows(theta, passes)
+                self._calm = self._looks  # this evaluation has no noise: one is enough
+        self._calm = self._calm + 1 if calm else 0
+        self._last, self._last_passes, self.objective = found, passes, objective
+        return self._calm >= self._looks
+
+    def _calm_on_all_rows(self, theta: Theta, passes: float) -> bool:
+        if self._last_of_all is not None and passes < APART * self._last_of_all[0]:
+            return False
+        objective = self._problem.compute.objective(theta)
+        before, self._last_of_all = self._last_of_all, (passes, objective)
+        return before is not None and abs(before[1] - objective) < self._tol * (passes - before[0])
 
 
 @dataclass(kw_only=True)
@@ -250,6 +335,9 @@ class Em(MixtureStep):
             self._leaps.restart()
         return True
 
+    def fetch(self) -> None:
+        """Copy θ and its statistics from the device, if they are there."""
+
     def kept(self) -> Tree:
         """Return the passes left, and the state of the stopping rule and of the larger steps."""
         return self._left, self._remaining.state, None if self._leaps is None else self._leaps.state
@@ -404,7 +492,7 @@ def fit_from(
     spec: MixtureSpec,
     seed: int,
     watch: StartWatch,
-    keeper: NoStart,
+    keeper: StartCheckpoint,
     last: tuple[float, float, float] | None = None,
 ) -> MixtureFit:
     """Return the fit from a start.
@@ -434,13 +522,11 @@ def fit_from(
     # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
     is_plain = spec.acceleration is None and not (watch.wants_theta or keeper.saves)
     device: DeviceEM | None = problem.compute.em() if is_plain and spec.max_passes > 0 else None
-    if device is None:
-        em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
-        drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
-    else:
-        em_there = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
-        drive(fit, [Phase(em_there)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
-        em_there.fetch()
+    em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
+    if device is not None:
+        em = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
+    drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+    em.fetch()
     return fit
 
 

@@ -44,9 +44,8 @@ from swiftem.mixture.components import (
     share_largest,
     two_dimensional,
 )
-from swiftem.mixture.compute import COMPLETED, LINEAR
 from swiftem.mixture.compute.conditionals import completed, filled_cells, log_densities
-from swiftem.mixture.compute.numpy import log_joint, lower_triangle, softmax
+from swiftem.mixture.compute.numpy import COMPLETED, LINEAR, log_joint, lower_triangle, softmax
 from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
@@ -305,7 +304,8 @@ class GaussianMixtureModel(Model):
         """Return the prior for centred data of this total weight; the penalty δ is one on the means."""
         kind, d = self.kind, len(centre)
         if self.prior is None:
-            return BoundPrior(np.zeros(d), self.delta, self.delta, kind.no_scale(d))
+            nothing = np.zeros((d, d) if kind.has_matrices else d)
+            return BoundPrior(np.zeros(d), self.delta, self.delta, nothing)
         prior = self.prior.bind(centre, has_matrices=kind.has_matrices)
         on_means = int(prior.mean_precision > 0.0)
         degrees = kind.degrees(prior.degrees, d, self.n_components, on_means)

@@ -39,8 +39,7 @@ from swiftem.mixture.components import (
     two_dimensional,
     width_of,
 )
-from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
-from swiftem.mixture.compute.numpy import softmax
+from swiftem.mixture.compute.numpy import CHANNELS, CODES, LINEAR, softmax
 from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.families.observed import complete, observed, widened
 

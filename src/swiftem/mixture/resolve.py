@@ -35,16 +35,6 @@ from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM
 from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.starts.settings import NUMBERS, KindOfStart
 
-__all__ = [
-    "METHOD_NAMES",
-    "SMALL",
-    "Facts",
-    "MixtureSpec",
-    "iterations_in",
-    "kernels_for",
-    "resolve",
-]
-
 METHOD_NAMES = ("auto", *METHODS)
 BATCH_EM = EM()
 SMALL = 1 << 18
