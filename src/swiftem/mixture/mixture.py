@@ -63,8 +63,8 @@ class Mixture(MixtureEstimator):
         passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
     smoothing : float, optional
         Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
-        the maximum likelihood estimate. By default 1e-3, or 1e-6 for "gaussian", whose variances are then as
-        small as those of :class:`swiftem.GaussianMixture`.
+        the maximum likelihood estimate. By default 1e-3, or 1e-6 for "gaussian" and "log-normal":
+        small components then have variances as small as in :class:`swiftem.GaussianMixture`.
     max_iter : int
         Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int

@@ -82,9 +82,9 @@ class MixtureModel(Model):
         Family of the components: a name in :data:`swiftem.families.FAMILIES`, or a family object; or a
         dict of these and lists of columns, numbers or names, which are independent given the component.
     smoothing : float, optional
-        Rows of the prior, per component; by default 1e-3, or 1e-6 for "gaussian". Zero gives the maximum
-        likelihood estimate; a small value keeps the parameters off bounds that stochastic methods could not
-        leave.
+        Rows of the prior, per component; by default 1e-3, or 1e-6 for "gaussian" and "log-normal". Zero
+        gives the maximum likelihood estimate; a small value keeps the parameters off bounds that stochastic
+        methods could not leave.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights.
     missing : {"error", "ignore"}

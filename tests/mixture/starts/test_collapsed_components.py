@@ -89,15 +89,15 @@ def test_units(dtype):
     )  # fmt: skip
     found = units(X.astype(dtype))
     np.testing.assert_allclose(found, [1.0, 0.1, 0.0, 0.0, 0.0], rtol=1e-4)
-    noisy = with_noise(X.astype(dtype), found, rng)
+    noisy = with_noise(X.astype(dtype), found, np.arange(len(X)))
     assert noisy.dtype == dtype
     np.testing.assert_array_equal(noisy[:, 2:], X[:, 2:].astype(dtype))
     assert np.abs(noisy[:, 0] - X[:, 0]).max() <= 0.5 + 1e-5
 
 
-def test_the_noise_is_uniform_and_of_each_cell_its_own():
+def test_the_noise_is_uniform_and_that_of_a_row():
     rows, unit = np.zeros((20_000, 3)), np.array([1.0, 0.0, 0.5])
-    noisy = with_noise(rows, unit, np.random.default_rng(0))
+    noisy = with_noise(rows, unit, np.arange(len(rows)))
     assert (noisy[:, 1] == 0.0).all()
     for column, width in ((0, 1.0), (2, 0.5)):
         share, _ = np.histogram(noisy[:, column], bins=10, range=(-width / 2, width / 2))
@@ -105,3 +105,5 @@ def test_the_noise_is_uniform_and_of_each_cell_its_own():
         assert ((share - 2000) ** 2 / 2000).sum() < 30.0  # chi-squared with 9 degrees of freedom
         assert abs(np.corrcoef(noisy[1:, column], noisy[:-1, column])[0, 1]) < 0.03
     assert abs(np.corrcoef(noisy[:, 0], noisy[:, 2])[0, 1]) < 0.03
+    some = np.array([7, 3, 19_999])
+    np.testing.assert_array_equal(with_noise(rows[some], unit, some), noisy[some])

@@ -184,7 +184,7 @@ def draw_sample(problem: Problem, rng: np.random.Generator) -> Sample:
     y, weight = taken.take(order).y, taken.weight
     y = y.reshape(len(y), -1)
     if isinstance(problem.bound, BoundGaussians):
-        y = with_noise(y, units(y, shuffled=True), rng)
+        y = with_noise(y, units(y, shuffled=True), order)
     seen = len(y) - min(NUMBERS.held_rows, round(NUMBERS.held_share * len(y)))
     parts = slice(0, seen), slice(seen, None)
     given = None if weight is None or (weight == weight[0]).all() else weight[order]
