@@ -320,7 +320,7 @@ class Em(MixtureStep):
         """Go beyond the plateau on which em seems to have converged; return whether it is one."""
         fit, spec, remaining, beyond = self.fit, self.spec, self._remaining, None
         if spec.looks_ahead:
-            most = 0.5 * remaining.small  # em gains as much again after the passes ahead, at most
+            most = 0.8 * remaining.small  # em gains more after the passes ahead
             beyond = beyond_plateau(self.problem, fit.theta, spec.tol, most, drive.check)
         if beyond is None:
             return False
