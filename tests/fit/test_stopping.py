@@ -8,12 +8,12 @@ from mixture_data import METHODS, blobs, given_start
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-import swiftem.mixture.starts.em_of_candidates as module
+import swiftem.mixture.fit as module
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.fit.stopping import MULTIPLE, Leaps, Remaining
 from swiftem.methods import Squarem
-from swiftem.mixture.starts.em_of_candidates import em_of_candidates
+from swiftem.mixture.starts.candidate_starts import em_of_candidates
 from swiftem.models import GaussianMixtureModel
 
 X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
@@ -131,7 +131,7 @@ def test_a_gain_by_a_collapse_is_none(monkeypatch):
 
     found, passes = ahead()
     assert problem.compute.objective(found) < problem.compute.objective(theta) - 1e-3
-    assert 0 < passes <= module.AHEAD
+    assert 0 < passes <= module.NUMBERS.ahead
     monkeypatch.setattr(module, "find_spurious", lambda on, at: [] if at is theta else [2])
     assert ahead() is None
     monkeypatch.setattr(module, "find_spurious", lambda on, at: [2])  # it was there before

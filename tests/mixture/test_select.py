@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.mixture import candidates
-from swiftem.mixture.starts.split_and_merge import double_component
 from swiftem.models import NormalInverseWishart
 
 KINDS = ("full", "tied", "diag", "spherical")
@@ -28,6 +27,17 @@ def rows_of(kind, n=300, seed=0):
     return np.concatenate(
         [rng.multivariate_normal(m, c, size=n) for m, c in zip(centres, SHAPES[kind], strict=True)]
     )
+
+
+def doubled_parts(mixture):
+    """Return the parameters with the first component doubled, at half its weight: the same density."""
+    weights, means, covariances = (
+        np.array(getattr(mixture, f"{name}_")) for name in ("weights", "means", "covariances")
+    )
+    weights[0] /= 2.0
+    if mixture.covariance_type != "tied":
+        covariances = np.concatenate([covariances, covariances[:1]])
+    return np.append(weights, weights[0]), np.concatenate([means, means[:1]]), covariances
 
 
 def without_time(selection):
@@ -145,9 +155,9 @@ def test_splits_find_what_fresh_starts_miss():
 
 def test_where_nothing_is_better_a_component_is_doubled(monkeypatch):
     def far_apart(mixture, X, weight):
-        weights, means, covariances = double_component(mixture)
-        means[-1] += 50.0
-        return weights, means, covariances
+        parts = doubled_parts(mixture)
+        parts[1][-1] += 50.0
+        return parts
 
     monkeypatch.setattr(candidates, "split_component", far_apart)
     X = np.random.default_rng(0).normal(size=(500, 2))

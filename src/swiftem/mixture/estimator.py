@@ -52,8 +52,8 @@ from swiftem.mixture.fit import MixtureFit, Prepared, certified, fit_from, new_f
 from swiftem.mixture.online import AnyMixtureModel, OnlineMixture, Past
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
+from swiftem.mixture.starts.race import find_starts, kind_of_start
 from swiftem.mixture.starts.settings import Start, StartInterrupted, StartSettings, check_start
 
 NOT_CONVERGED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -25,9 +25,11 @@ from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.components import DEAD, BoundComponents
 from swiftem.mixture.resolve import MixtureSpec, iterations_in
-from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
+from swiftem.mixture.starts.candidate_starts import em_of_candidates
+from swiftem.mixture.starts.collapsed_components import find_spurious
 from swiftem.mixture.starts.named_starts import reseed
-from swiftem.mixture.starts.settings import Start, check_start
+from swiftem.mixture.starts.race import pass_time
+from swiftem.mixture.starts.settings import NUMBERS, Start, check_start
 
 if TYPE_CHECKING:
     from swiftem.mixture.compute.torch_loop import DeviceEM
@@ -318,7 +320,8 @@ class Em(MixtureStep):
         """Go beyond the plateau on which em seems to have converged; return whether it is one."""
         fit, spec, remaining, beyond = self.fit, self.spec, self._remaining, None
         if spec.looks_ahead:
-            beyond = beyond_plateau(self.problem, fit.theta, spec.tol, remaining.small, drive.check)
+            most = 0.8 * remaining.small  # em gains more after the passes ahead
+            beyond = beyond_plateau(self.problem, fit.theta, spec.tol, most, drive.check)
         if beyond is None:
             return False
         left = self._passes_left - 1
@@ -525,6 +528,28 @@ def fit_from(
     drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
     em.fetch()
     return fit
+
+
+def beyond_plateau(
+    problem: Problem, theta: Theta, tol: float, most: float, check: Callable[[], None]
+) -> tuple[Theta, int] | None:
+    """Return where em leads and how many passes that takes, or None if it would gain at most ``most``.
+
+    On few rows gains fall far below ``tol`` before a row changes its component, and rise again. No rate of
+    the last passes foretells that, but passes are cheap. What leads to further collapsed components is no
+    gain.
+    """
+    passes = min(NUMBERS.ahead, int(NUMBERS.work / pass_time(problem)))
+    if problem.source.n > NUMBERS.scarce_rows or not tol:
+        return None
+    try:
+        found, done = em_of_candidates(problem, [theta], passes, NUMBERS.tol * tol, check)[0]
+    except ValueError:  # it leads to a component without coefficients
+        return None
+    if found is None or not problem.compute.objective(theta) - problem.compute.objective(found) > most:
+        return None
+    collapses = len(find_spurious(problem, found)) > len(find_spurious(problem, theta))
+    return None if collapses else (found, done)
 
 
 def new_fit(start: Start, seed: int = 0) -> MixtureFit:

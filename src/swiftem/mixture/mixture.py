@@ -61,9 +61,10 @@ class Mixture(MixtureEstimator):
     tol : float
         A fit has converged if em gains less than this in the mean log-likelihood per pass, and all further
         passes together would gain less than eight times this: see :class:`swiftem.GaussianMixture`.
-    smoothing : float
+    smoothing : float, optional
         Size of a conjugate prior, in rows per component; its features are the mean of all data. Zero gives
-        the maximum likelihood estimate.
+        the maximum likelihood estimate. By default 1e-3, or 1e-6 for "gaussian" and "log-normal":
+        small components then have variances as small as in :class:`swiftem.GaussianMixture`.
     max_iter : int
         Maximum number of passes over the data: E-step evaluations divided by n.
     n_init : int
@@ -133,7 +134,7 @@ n_features_in_, feature_names_in_
     _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
         **MixtureEstimator._allowed,
         "family": [instance_of(str, Family, Mapping)],
-        "smoothing": [NOT_NEGATIVE],
+        "smoothing": [NONE, NOT_NEGATIVE],
         "concentration": [NONE, number(1.0)],
         "params_init": [NONE, instance_of(dict)],
     }
@@ -142,7 +143,7 @@ n_features_in_, feature_names_in_
     _: KW_ONLY
     family: Given = AUTO
     tol: float = 1e-3
-    smoothing: float = 1e-3
+    smoothing: float | None = None
     max_iter: int = 100
     n_init: int = 1
     init_params: Any = "race"
@@ -200,7 +201,7 @@ n_features_in_, feature_names_in_
         return MixtureModel(
             self.n_components,
             family,
-            smoothing=self.smoothing,
+            smoothing=self.smoothing,  # type: ignore[arg-type]  # None: the family decides
             concentration=self.concentration,
             missing=self.missing,
         )

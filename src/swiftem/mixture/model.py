@@ -81,9 +81,10 @@ class MixtureModel(Model):
     family : str, Family or dict
         Family of the components: a name in :data:`swiftem.families.FAMILIES`, or a family object; or a
         dict of these and lists of columns, numbers or names, which are independent given the component.
-    smoothing : float
-        Rows of the prior, per component. Zero gives the maximum likelihood estimate; a small value keeps the
-        parameters off bounds that stochastic methods could not leave.
+    smoothing : float, optional
+        Rows of the prior, per component; by default 1e-3, or 1e-6 for "gaussian" and "log-normal". Zero
+        gives the maximum likelihood estimate; a small value keeps the parameters off bounds that stochastic
+        methods could not leave.
     concentration : float, optional
         α ≥ 1 of a Dirichlet prior on the weights.
     missing : {"error", "ignore"}
@@ -109,7 +110,7 @@ class MixtureModel(Model):
 
     n_components: int
     family: Given
-    smoothing: float = 1e-3
+    smoothing: float = None  # type: ignore[assignment]  # a number from here on, which the family decides
     concentration: float | None = None
     missing: str = "error"
     known_weights: ClassVar[None] = None  # only Gaussian mixtures may have them
@@ -117,6 +118,8 @@ class MixtureModel(Model):
     def __post_init__(self) -> None:
         check_int("n_components", self.n_components, minimum=1)
         object.__setattr__(self, "family", read_family(self.family))
+        if self.smoothing is None:
+            object.__setattr__(self, "smoothing", self.kind.smoothing)
         check_real("smoothing", self.smoothing, minimum=0.0, maximum=STRONGEST)
         if self.concentration is not None:
             check_real("concentration", self.concentration, minimum=1.0, maximum=STRONGEST)

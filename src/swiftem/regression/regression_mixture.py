@@ -75,7 +75,7 @@ class JointMixture(Mixture):
         own = partial(
             start_of_regressions,
             n_components=self.n_components,
-            smoothing=self.smoothing,
+            smoothing=float(problem.bound.model.smoothing),
             intercept=self.family.intercept,
         )
         return replace(super()._start_settings(problem, read), own=own)
