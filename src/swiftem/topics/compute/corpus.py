@@ -509,16 +509,10 @@ class DeviceDocuments(Documents):
     """
 
     def __init__(
-        self,
-        X: Counts,
-        weight: Array | None = None,
-        dtype: type = np.float64,
-        *,
-        device: str,
-        limit: int | None = None,
+        self, X: Counts, weight: Array | None = None, *, device: str, limit: int | None = None
     ) -> None:
         self.device, self.limit = device, limit
-        super().__init__(X, weight, dtype)
+        super().__init__(X, weight)
 
     def _read(self, entries: Entries, n_words: int) -> None:
         super()._read(entries, n_words)
