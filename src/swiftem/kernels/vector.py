@@ -239,6 +239,12 @@ def prefetch_row(table: Any, row: int) -> None:
     prefetch(table, row, count - 1)
 
 
+@inlined
+def weighted(weight, i, factor):
+    """Return ``factor`` times the weight of sample i; ``weight`` is (n,), or (0,) for ones."""
+    return factor * weight[i] if weight.shape[0] > 0 else factor
+
+
 @intrinsic
 def load(context, table, row, k):
     """Return the vector of ``table[row]`` from column k on; the table is :func:`padded`."""
