@@ -45,7 +45,7 @@ def test_passes_are_those_in_memory():
     for work in (
         lambda d, at: d.em_pass(at, topics, alpha),
         lambda d, at: d.em_pass(at, topics, alpha, (totals, beta)),
-        lambda d, at: d.sums(at, np.ascontiguousarray(topics.T), alpha, 4, 1e-3),
+        lambda d, at: d.sums(at, np.ascontiguousarray(topics.T), alpha, (4, 1e-3)),
     ):
         first, second = shares.copy(), shares.copy()
         (counts, value), (streamed, streamed_value) = work(one, first), work(two, second)
@@ -196,7 +196,7 @@ def test_a_pass_has_few_pages_of_the_scratch_file_in_memory():
         shares,
         topics,
         np.full(200, 0.1),
-        between=lambda: pages.append(resident(os.getpid(), "RssFile") - before),
+        check=lambda: pages.append(resident(os.getpid(), "RssFile") - before),
     )
     documents.doc_topic = shares
     for first in range(0, documents.n, 256):

@@ -62,8 +62,6 @@ class FunctionsLoop(CompiledLoop):
     """Stretches in compiled code that calls the user's compiled functions."""
 
     def __init__(self, task: Task, update: Update, compiled: Compiled) -> None:
-        from swiftem.functions.kernel import Rule
-
         source, b = task.source, task.method.batch_size
         assert isinstance(source, ArraySource)
         y = np.require(source.y, requirements="A")
@@ -71,17 +69,6 @@ class FunctionsLoop(CompiledLoop):
         super().__init__(task, update, Samples(read_only(y.reshape(len(y), -1)), read_only(weight)))
         self._compiled, self._length = compiled, max(1, self.FIRST // b)
         self._batch = np.empty((b, *y.shape[1:]), dtype=y.dtype)
-        total = float(source.n) if self.is_divided else source.total_weight
-        self._rule = Rule(
-            at_anchor=update.reference in ("anchor", "previous"),
-            in_memory=update.reference == "memory",
-            reads=update.renewed_by != "drawn",
-            renews=update.renewed_by != "none",
-            follows=update.reference == "previous",
-            correction=float(update.correction),
-            mean=source.n / (total * b),
-            share=1 / source.total_weight,
-        )
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1, in stretches once θ has the type of M-step results."""
@@ -112,12 +99,12 @@ class FunctionsLoop(CompiledLoop):
         memory = drawn.memory
         if memory is None:
             memory = np.empty((0, 0), dtype=self.task.compute.memory_dtype)
-        mean_weight = drawn.weight[:0] if self.is_divided else drawn.weight
+        mean_weight = drawn.weight[:0] if self.rule.is_divided else drawn.weight
         rows = self._batch.reshape(len(self._batch), -1)
         self.s, self._theta, self.anchor, self.before, rejected, moved = self._compiled.run(
             *self._compiled.functions,
             Samples(drawn.y, self._batch, rows, drawn.weight, mean_weight),
-            self._rule,
+            self.rule,
             Steps(steps, drawn.index[0], drawn.index[-1]),
             self.s,
             self._theta,
@@ -132,11 +119,11 @@ class FunctionsLoop(CompiledLoop):
         state, q = now.state, len(now.s)
         try:
             self.prepared(now.theta)
-            if self._rule.at_anchor:
+            if self.rule.at_anchor:
                 self.prepared(state.anchor)
         except TypeError:
             return False
-        if self._rule.renews:
+        if self.rule.renews:
             memory: Array = state.memory
             is_own = memory.dtype == self.task.compute.memory_dtype and memory.flags.carray
             if not is_own or memory.shape != (self.task.source.n, q):

@@ -18,6 +18,8 @@ import numpy as np
 
 from swiftem.core.types import Array, Index, Theta
 from swiftem.kernels.compile import inlined, kernel
+from swiftem.kernels.loop import Rule
+from swiftem.kernels.vector import weighted
 
 log = logging.getLogger("swiftem")
 types: Any = numba.types  # only partly typed
@@ -47,32 +49,6 @@ class Samples(NamedTuple):
     rows: np.ndarray
     weight: Array
     mean_weight: Array
-
-
-class Rule(NamedTuple):
-    """A declared update, as :class:`swiftem.core.method.Update` has it.
-
-    Attributes
-    ----------
-    at_anchor, in_memory : bool
-        Which reference is used; none if both are False.
-    reads, renews, follows : bool
-        Whether S has a mean over the drawn samples, whether the memory of samples is renewed, and whether
-        the anchor is the previous θ.
-    correction : float
-        λ.
-    mean, share : float
-        Factors of the weights in a mean over the batch, n / (W·b), and over all samples, 1 / W.
-    """
-
-    at_anchor: bool
-    in_memory: bool
-    reads: bool
-    renews: bool
-    follows: bool
-    correction: float
-    mean: float
-    share: float
 
 
 class Steps(NamedTuple):
@@ -109,16 +85,11 @@ def _check(rows, b, q):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _weight(weight, i):  # type: ignore[no-untyped-def]
-    return weight[i] if len(weight) else 1.0
-
-
-@inlined
 def _mean(rows, index, weight, correction, reference, places, proxy):  # type: ignore[no-untyped-def]
     """Write the weighted mean of ``rows`` minus ``correction`` times ``reference[places]`` to ``proxy``."""
     proxy[:] = 0.0
     for a in range(len(index)):
-        w = weight[0] * _weight(weight[1], index[a])
+        w = weighted(weight[1], index[a], weight[0])
         for c in range(len(proxy)):
             taken = correction * np.float64(reference[places[a], c]) if correction > 0.0 else 0.0
             proxy[c] += w * (np.float64(rows[a, c]) - taken)
@@ -132,7 +103,7 @@ def _renew(rows, index, weight, memory, change, centre):  # type: ignore[no-unty
     """
     change[:] = 0.0
     for a in range(len(index)):
-        w = weight[0] * _weight(weight[1], index[a])
+        w = weighted(weight[1], index[a], weight[0])
         for c in range(len(centre)):
             old = np.float64(memory[index[a], c])
             memory[index[a], c] = rows[a, c]
@@ -175,7 +146,7 @@ def iterate(  # type: ignore[no-untyped-def]
     b, q = steps.drawn.shape[1], len(s)
     s, new, proxy = s.copy(), np.empty(q), np.empty(q)
     before, order, rejected, moved = s, np.arange(b), 0, 0
-    own, everyone = (rule.mean, samples.mean_weight), (rule.share, samples.weight)
+    own, everyone = (rule.scale / b, samples.mean_weight), (rule.share, samples.weight)
     for k in range(len(steps.gamma)):
         moved = k - rejected
         for renews in (False, True):  # one call for both: it takes long to compile
@@ -273,7 +244,7 @@ def _compile(functions: Functions, number: Type, ndim: int, remembered: Type) ->
     _check_types(theta, signatures[0].return_type, signatures[2].return_type)
     data = types.Array(number, 2, "A", readonly=True)
     samples = types.NamedTuple([data, batch, types.Array(number, 2, "C"), fixed, fixed], Samples)
-    rule = types.NamedTuple([types.boolean] * 5 + [types.float64] * 3, Rule)
+    rule = types.NamedTuple([types.boolean] * 6 + [types.float64] * 3, Rule)
     steps = types.NamedTuple([fixed, index, index], Steps)
     state = (fixed, theta, theta, vector, types.Array(remembered, 2, "C"))
     run = iterate.compile((*map(types.FunctionType, signatures), samples, rule, steps, *state))

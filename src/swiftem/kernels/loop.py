@@ -109,6 +109,38 @@ def samples_of(source: Source, dtype: DTypeLike | None = None, streams: int = 1)
     return Samples(y, read_only(np.require(source.weight, np.float64, ["C", "A"])))
 
 
+class Rule(NamedTuple):
+    """A declared update, as :class:`swiftem.core.method.Update` has it, for compiled code.
+
+    Attributes
+    ----------
+    at_anchor, in_memory : bool
+        Which reference is used; none if both are False.
+    reads : bool
+        Whether S is computed from the samples I; otherwise it is the renewed centre.
+    renews : bool
+        Whether the memory of the samples J is renewed.
+    follows : bool
+        Whether centre and anchor follow S and θ.
+    is_divided : bool
+        Whether I are drawn in proportion to their weights, which a mean over I then leaves out.
+    correction : float
+        λ.
+    scale, share : float
+        n / W, or 1 if ``is_divided``, and 1 / W, W the sum of weights.
+    """
+
+    at_anchor: bool
+    in_memory: bool
+    reads: bool
+    renews: bool
+    follows: bool
+    is_divided: bool
+    correction: float
+    scale: float
+    share: float
+
+
 class CompiledLoop(ABC):
     """Iterations in stretches of compiled code: draws and steps, the centre, the anchor, counts.
 
@@ -126,11 +158,8 @@ class CompiledLoop(ABC):
         Statistics of the previous iteration, written by :meth:`iterate` if the anchor is the previous θ.
     restates_anchor : bool
         Whether the next iterations must first compute the anchor from ``before``, as compiled code does.
-    scale, share : float
-        n / W and 1 / W, W the sum of weights.
-    is_divided : bool
-        Whether samples are drawn in proportion to weights: a mean over the batch leaves these out, and its
-        ``scale`` is 1.
+    rule : Rule
+        The update.
     """
 
     SECONDS = 0.1
@@ -142,13 +171,20 @@ class CompiledLoop(ABC):
         self.task, self.update, source = task, update, task.source
         self._length = self.FIRST
         self.samples = samples or samples_of(source, streams=task.method.index_streams)
-        scale = source.n / source.total_weight
-        self.is_divided = task.method.order == "weighted"
-        self.scale, self.share = 1.0 if self.is_divided else scale, scale / source.n
+        scale, is_divided = source.n / source.total_weight, task.method.order == "weighted"
+        self.rule = Rule(
+            at_anchor=update.reference in ("anchor", "previous"),
+            in_memory=update.reference == "memory",
+            reads=update.renewed_by != "drawn",
+            renews=update.renewed_by != "none",
+            follows=update.reference == "previous",
+            is_divided=is_divided,
+            correction=float(update.correction),
+            scale=1.0 if is_divided else float(scale),
+            share=float(scale / source.n),
+        )
         self.anchor: Any = None
         self.restates_anchor = False
-        self._uses_anchor = update.reference in ("anchor", "previous")
-        self._follows = update.reference == "previous"
         self._anchor_theta: Theta | None = None
         self._anchor_is_m_step = False
         self._renewed = -1
@@ -220,7 +256,7 @@ class CompiledLoop(ABC):
         method, n = self.task.method, self.task.source.n
         if method.renewal(now.k, n) == now.k and self._renewed != now.k:
             self._renew(now)
-        if self._uses_anchor and self._anchor_theta is not now.state.anchor:
+        if self.rule.at_anchor and self._anchor_theta is not now.state.anchor:
             self._load_anchor(now)
         renewal = method.renewal(now.k + 1, n)
         stop = min(self.samples.stop(now.k, stop, method.batch_size), stop if renewal is None else renewal)
@@ -248,7 +284,7 @@ class CompiledLoop(ABC):
         """Prepare the anchor, by :attr:`before` if it is the M-step of these statistics."""
         self._anchor_theta = now.state.anchor
         self.anchor = self.prepared(now.state.anchor)
-        self.restates_anchor = self._follows and now.before is not None
+        self.restates_anchor = self.rule.follows and now.before is not None
 
     def store(self, now: Current) -> None:
         """Store s, θ = θ̄(s) and the method's state; θ stays if every step was rejected."""
@@ -257,7 +293,7 @@ class CompiledLoop(ABC):
             now.theta = self.theta_of(now.s)
         if self.update.centre in ("memory", "proxy"):
             now.state = now.state._replace(centre=self.centre.copy())
-        if self._follows and self._is_begun:
+        if self.rule.follows and self._is_begun:
             now.before = self.before.copy() if self._anchor_is_m_step else None
             anchor = self._loaded if now.before is None else self.theta_of(now.before)
             now.state, self._anchor_theta = now.state._replace(anchor=anchor), anchor

@@ -64,13 +64,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def part_ends(n: int, most: int = 32, least_rows: int = 4096) -> list[tuple[int, int]]:
-    """Return (start, stop) of the parts of ``n`` samples: at most ``most``, a function of ``n`` alone.
+def part_ends(n: int, least_rows: int = 4096) -> list[tuple[int, int]]:
+    """Return (start, stop) of the parts of ``n`` samples: at most 32, a function of ``n`` alone.
 
     >>> part_ends(10_000)
     [(0, 5000), (5000, 10000)]
     """
-    count = max(1, min(most, n // least_rows))
+    count = max(1, min(32, n // least_rows))
     edges = [n * place // count for place in range(count + 1)]
     return list(pairwise(edges))
 

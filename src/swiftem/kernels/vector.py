@@ -65,10 +65,10 @@ def width(columns: int, dtype: DTypeLike) -> int:
     return -(-columns // each) * each
 
 
-def padded(rows: int, columns: int, dtype: DTypeLike, make: Any = np.zeros) -> Any:
+def padded(rows: int, columns: int, dtype: DTypeLike) -> Any:
     """Return zeros of shape (rows, :func:`width` of ``columns``); each row begins with a cache line."""
     size = rows * width(columns, dtype) * np.dtype(dtype).itemsize
-    memory = make(size + LINE, np.uint8)
+    memory = np.zeros(size + LINE, np.uint8)
     first = -memory.__array_interface__["data"][0] % LINE
     return memory[first : first + size].view(dtype).reshape(rows, width(columns, dtype))
 
@@ -237,6 +237,12 @@ def prefetch_row(table: Any, row: int) -> None:
     for k in range(0, count, each):
         prefetch(table, row, k)
     prefetch(table, row, count - 1)
+
+
+@inlined
+def weighted(weight, i, factor):
+    """Return ``factor`` times the weight of sample i; ``weight`` is (n,), or (0,) for ones."""
+    return factor * weight[i] if weight.shape[0] > 0 else factor
 
 
 @intrinsic

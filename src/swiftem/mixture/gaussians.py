@@ -619,8 +619,8 @@ class BoundGaussians(BoundComponents):
             return y
         labels = None if rng is None else drawn_labels(rows, rng)
         if self.kind.completes:
-            noise = None if rng is None else rng.normal(size=y.shape)
-            return filled_cells(y, rows, theta.weights, theta.means, self.matrices(theta), labels, noise)
+            drawn = None if rng is None or labels is None else (labels, rng.normal(size=y.shape))
+            return filled_cells(y, rows, theta.weights, theta.means, self.matrices(theta), drawn)
         if rng is None or labels is None:
             return np.where(np.isnan(y), rows @ theta.means, y)
         return np.where(np.isnan(y), self.draw(theta, labels, rng), y)

@@ -11,14 +11,6 @@ from swiftem.data.documents.tokens import TokenSource
 from swiftem.models import GaussianMixtureModel, PLSAModel
 from swiftem.testing.check_model import Case, assert_pickles, assert_same_path, flatten, freeze, require
 
-FIELDS: dict[str, tuple[str, ...]] = {
-    "none": (),
-    "anchor": ("anchor", "centre"),
-    "previous": ("anchor", "centre"),
-    "memory": ("memory", "centre"),
-}
-"""Fields of a state by the reference of the update."""
-
 
 def check_method(method: Method) -> None:
     """Run the contract tests on a method; an AssertionError says what is broken.
@@ -94,7 +86,10 @@ def check_one_step(method: Method, case: Case) -> None:
     s, memory = e_step.remember(theta)
     state = method.init(theta, freeze(s), memory if method.remembers else None)
     update, kind = declared(method), type(state)
-    named = () if update is None else FIELDS[update.reference]
+    reference = "none" if update is None else update.reference
+    named: tuple[str, ...] = (
+        () if reference == "none" else ("memory" if reference == "memory" else "anchor", "centre")
+    )
     named = ("memory",) if method.remembers and not named else named
     is_named_tuple = isinstance(state, tuple) and hasattr(state, "_fields")
     require(is_named_tuple, f"the state must be a NamedTuple, got {kind.__name__}.")

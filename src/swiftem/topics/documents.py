@@ -38,7 +38,7 @@ from swiftem.topics.compute import DOCUMENTS, numpy
 if TYPE_CHECKING:
     from swiftem.topics.compute.corpus import Documents
 
-ROUNDS, TOLERANCE = 5, 1e-2
+STOP = 5, 1e-2
 """When a document's E-step ends; its next E-step continues from its place."""
 FLUSH = 1e-100
 """Smaller probabilities of words are read as zero: subnormal numbers are slow."""
@@ -112,7 +112,7 @@ class BoundDocuments(BoundModel):
         """
         y: Documents = batch.y  # type: ignore[assignment]
         words = theta[y.words]
-        topics, p, evaluations = numpy.fold(y.entries, words, self.model.alpha, ROUNDS, TOLERANCE, places)
+        topics, p, evaluations = numpy.fold(y.entries, words, self.model.alpha, STOP, places)
         rows = numpy.responsibilities(y.entries, p, topics, words)
         return rows, topics, numpy.log_likelihoods(y.entries, p), evaluations
 

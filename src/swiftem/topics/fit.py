@@ -286,7 +286,7 @@ def _tried(
 
         there = DeviceTopics(documents.passes(alpha), beta, start, shares, None, leave_one_out=True)
         return [there.step(between) for _ in range(TRIED_FOR)][-1]
-    by_word, _ = documents.sums(shares, np.ascontiguousarray(topics.T), alpha, 1, 0.0, between)
+    by_word, _ = documents.sums(shares, np.ascontiguousarray(topics.T), alpha, (1, 0.0), between)
     counts = by_word.T
     for _ in range(TRIED_FOR - 2):
         topics = m_step(counts, beta)

@@ -17,7 +17,7 @@ from swiftem.topics.compute.units import UnitDocuments
 
 if TYPE_CHECKING:
     from swiftem.data.documents.counts import Counts
-    from swiftem.topics.compute.corpus import Documents, StreamedDocuments
+    from swiftem.topics.compute.corpus import Corpus
     from swiftem.topics.plsa import PLSA
 
 LAMBDA = 0.5
@@ -174,12 +174,7 @@ def coherence_of(X: Counts, topics: Array, measure: str, n: int) -> Array:
 
 
 def mean_likelihood(
-    documents: Documents | StreamedDocuments | UnitDocuments,
-    topics: Array,
-    alpha: Array,
-    *,
-    max_iter: int,
-    tol: float,
+    documents: Corpus | UnitDocuments, topics: Array, alpha: Array, *, max_iter: int, tol: float
 ) -> float:
     """Return the mean log-likelihood per token of documents, which are folded in."""
     if not documents.total > 0:

@@ -59,7 +59,7 @@ def test_many_pieces_give_the_sums_of_one(dtype, blocks, monkeypatch):
         found = np.full((150, 5), 0.2)
         passes = [given.em_pass(found, topics, alpha) for _ in range(2)]
         passes.append(given.em_pass(found, topics, alpha, (np.full(5, 40.0), np.full((1, 1), 0.1))))
-        passes.append(given.sums(found, np.ascontiguousarray(topics.T), alpha, 3, 0.0))
+        passes.append(given.sums(found, np.ascontiguousarray(topics.T), alpha, (3, 0.0)))
         return [found, *(part for found in passes for part in found)]
 
     one = sums(Documents(X, dtype=dtype))

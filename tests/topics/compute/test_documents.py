@@ -110,7 +110,7 @@ def test_theta_that_is_no_m_step_counts_until_the_first_step():
 def test_the_whole_corpus_as_a_batch_is_a_full_e_step():
     documents = corpus()
     word_topic = theta0()
-    expected, evaluations = documents.sums(np.full((120, 3), 1 / 3), word_topic, ALPHA, 5, 1e-2)
+    expected, evaluations = documents.sums(np.full((120, 3), 1 / 3), word_topic, ALPHA, (5, 1e-2))
     for kind, times in ((OnlineEM, 1), (VarianceReducedEM, 3)):
         documents.doc_topic = None
         method = kind(step_size=1.0, batch_size=120)
@@ -127,7 +127,7 @@ def test_the_correction_of_sem_vr_has_the_right_mean():
     state = method.init(anchor, s0(documents), None)._replace(centre=e_step.full(anchor))
     for numbers in np.random.default_rng(1).permutation(120).reshape(10, 12):
         total += method.proxy(1, now, (numbers,), state, e_step)[0] / 10
-    expected = documents.sums(np.full((120, 3), 1 / 3), now, ALPHA, 5, 1e-2)[0]
+    expected = documents.sums(np.full((120, 3), 1 / 3), now, ALPHA, (5, 1e-2))[0]
     np.testing.assert_allclose(total * documents.total_weight, expected.ravel(), rtol=1e-9, atol=1e-9)
 
 

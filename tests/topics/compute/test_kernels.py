@@ -235,9 +235,9 @@ def test_sums_of_a_batch_are_those_of_the_reference(case, max_iter, tol):
     X, documents, topics, alpha, weight = case
     word_topic = np.ascontiguousarray(topics.T)
     expected = documents.copy()
-    by_word, evaluations = SmallDocuments(X, weight).sums(expected, word_topic, alpha, max_iter, tol)
+    by_word, evaluations = SmallDocuments(X, weight).sums(expected, word_topic, alpha, (max_iter, tol))
     found = documents.copy()
-    sums, got = Documents(X, weight).sums(found, word_topic, alpha, max_iter, tol)
+    sums, got = Documents(X, weight).sums(found, word_topic, alpha, (max_iter, tol))
     assert_close(found, expected)
     assert_close(sums, by_word)
     assert got == evaluations
@@ -295,7 +295,7 @@ def test_threads_change_no_bit(large, dtype):
 
     def results():
         whole, here, start = Documents(X, weight, dtype), documents.copy(), documents.copy()
-        sums = whole.sums(start, np.ascontiguousarray(topics.T), alpha, 5, 1e-2)
+        sums = whole.sums(start, np.ascontiguousarray(topics.T), alpha, (5, 1e-2))
         return (*whole.em_pass(here, topics, alpha), here, *sums, start, *whole.fold_in(topics, alpha))
 
     assert_same_with_any_threads(results)
@@ -310,7 +310,7 @@ def test_an_interrupted_pass_leaves_no_thread_at_work(large):
 
     whole = Documents(X, weight)
     with pytest.raises(KeyboardInterrupt):
-        whole.em_pass(documents, topics, alpha, between=stop)
+        whole.em_pass(documents, topics, alpha, check=stop)
     kept = documents.copy()
     whole.fold_in(topics, alpha)
     np.testing.assert_array_equal(documents, kept)

@@ -270,9 +270,7 @@ def count_words(
 
 
 def count_known_words(
-    documents: Iterable[str],
-    words: Sequence[str],
-    stop_words: str | Iterable[str] | None = "english",
+    documents: Iterable[str], words: Sequence[str], stop_words: str | Iterable[str] | None = "english"
 ) -> tuple[Counts, Index, Counter[str]]:
     """Count the words of a vocabulary in each document; :func:`count_words` defines words.
 

@@ -150,18 +150,12 @@ def _completed(z: Array, weights: Array, means: Array, covariances: Array) -> tu
 
 
 def filled_cells(
-    y: Rows,
-    rows: Array,
-    weights: Array,
-    means: Array,
-    covariances: Array,
-    labels: Index | None,
-    noise: Array | None,
+    y: Rows, rows: Array, weights: Array, means: Array, covariances: Array, drawn: tuple[Index, Array] | None
 ) -> Rows:
     """Return rows with values in missing cells, which depend on the observed ones.
 
-    These are conditional means by responsibilities ``rows`` (b, M), or draws from the components ``labels``
-    (b,) by standard normal ``noise`` (b, d).
+    These are conditional means by responsibilities ``rows`` (b, M), or draws, given random components (b,)
+    and standard normal numbers (b, d).
     """
     filled, (n_components, d) = np.array(y, dtype=np.float64), means.shape
     for here in blocks_of(len(y), n_components, d):
@@ -170,14 +164,14 @@ def filled_cells(
         patterns, number = numbered(~missing)
         given = conditionals(patterns, weights, means, covariances)
         expected, _ = expected_rows(z, means, given, number)
-        if labels is None or noise is None:
+        if drawn is None:
             values = np.einsum("bm,bmd->bd", rows[here], expected)
         else:
             # Ones in the diagonal of observed cells: the factorisation leaves these alone.
             lower = np.linalg.cholesky(given.left + np.eye(d) * patterns[:, None, :, None])
-            own = labels[here]
+            own, noise = (part[here] for part in drawn)
             factors = lower[number, np.minimum(own, lower.shape[1] - 1)]
             values = expected[np.arange(len(z)), own]
-            values += np.einsum("bij,bj->bi", factors, np.where(missing, noise[here], 0.0))
+            values += np.einsum("bij,bj->bi", factors, np.where(missing, noise, 0.0))
         filled[here] = np.where(missing, values, z)
     return filled.astype(y.dtype, copy=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from swiftem.core.types import Array
 from swiftem.kernels.compile import helper, inlined
-from swiftem.kernels.vector import matrix, piece, vector
+from swiftem.kernels.vector import piece, vector
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.loops import copy, fill
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, UNIT
@@ -238,7 +238,7 @@ def _write_matrices(hyper: Hyper, theta: Coefficients) -> None:
 
 @inlined
 def _means(m: int, s: Array, hyper: Hyper) -> bool:
-    """Write the means of component m of a kind without matrices, and the masses of its cells.
+    """Write the means of component m, and the masses of its cells.
 
     ``s`` (q,) has r (M,), then r·y (M, d) and squares, or with masses r·(o·z, o·z², o) (M, 3, d), as in
     :mod:`swiftem.mixture.covariance`. Return whether all masses are positive.
@@ -333,31 +333,23 @@ def m_step(s: Array, hyper: Hyper, theta: Coefficients) -> bool:
     Return False, and write nothing, if there is no M-step.
     """
     n_components, d = hyper.means.shape
-    s1, kappa = s[:n_components], hyper.prior.mean_precision
+    s1, has_matrices = s[:n_components], len(hyper.matrices) > 0
+    squares, width = s[n_components * (1 + d) :], 1 if hyper.code == SPHERICAL else d
     for m in range(n_components):
-        if not s1[m] + hyper.epsilon > 0.0:
+        if not (s1[m] + hyper.epsilon > 0.0 and _means(m, s, hyper)):
             return False
-    if len(hyper.matrices):
-        s2 = matrix(s[n_components:], n_components, d)
-        for m in range(n_components):
-            if not (s1[m] + kappa > 0.0 and s1[m] + hyper.prior.degrees > 0.0):
-                return False
-            for c in range(d):
-                hyper.means[m, c] = (s2[m, c] + kappa * hyper.prior.mean[c]) / (s1[m] + kappa)
-        if not _scatter(s1, s[n_components * (1 + d) :], hyper):
+        first = m * width
+        if hyper.has_masses:
+            squares, first, width = s[n_components:], 3 * m * d + d, d
+        has_variances = not has_matrices and hyper.code != UNIT
+        if has_variances and not _variances(m, squares[first : first + width], hyper):
             return False
+    if not has_matrices:
+        _write_diagonal(hyper, theta)
+    elif _scatter(s1, squares, hyper):
         _write_matrices(hyper, theta)
     else:
-        squares, width = s[n_components * (1 + d) :], 1 if hyper.code == SPHERICAL else d
-        for m in range(n_components):
-            if not _means(m, s, hyper):
-                return False
-            first = m * width
-            if hyper.has_masses:
-                squares, first, width = s[n_components:], 3 * m * d + d, d
-            if hyper.code != UNIT and not _variances(m, squares[first : first + width], hyper):
-                return False
-        _write_diagonal(hyper, theta)
+        return False
     if not hyper.has_masses:
         copy(vector(hyper.means), vector(theta.means))
     _add_weights(s1, hyper, 0.0 if hyper.has_masses else 0.5 * d * math.log(2.0 * math.pi), theta)

@@ -19,9 +19,9 @@ from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
 from swiftem.kernels.compile import inlined, kernel
-from swiftem.kernels.loop import CompiledLoop, Drawn, samples_of
+from swiftem.kernels.loop import CompiledLoop, Drawn, Rule, samples_of
 from swiftem.kernels.threads import NONE, read_only
-from swiftem.kernels.vector import borrowed
+from swiftem.kernels.vector import borrowed, weighted
 from swiftem.mixture.components import MixtureStatistics as Stats
 from swiftem.mixture.covariance import GaussianMixtureTheta as UnitTheta
 from swiftem.mixture.gaussians import BoundGaussians
@@ -41,12 +41,10 @@ class Stretch(NamedTuple):
         Their weights.
     mean_weight : ndarray, shape (n,), or (0,) for ones
         Their weights in a mean over draws: none if they are drawn in proportion to their weights.
-    scale, share : float
-        n / W, or 1 if they are drawn in proportion to their weights, and 1 / W, W the sum of weights.
+    rule : Rule
+        The update.
     steps : ndarray, shape (iterations,)
         γ.
-    correction : float
-        λ.
     delta, epsilon : float
         The penalty.
     known : bool
@@ -56,10 +54,8 @@ class Stretch(NamedTuple):
     y: Array
     weight: Array
     mean_weight: Array
-    scale: float
-    share: float
+    rule: Rule
     steps: Array
-    correction: float
     delta: float
     epsilon: float
     known: bool
@@ -91,12 +87,6 @@ def _densities(y: Array, i: int, theta: UnitTheta, row: Array, far: int | None) 
 
 
 @inlined
-def _weighted(factor: float, weight: Array, i: int) -> float:
-    """Return a factor times the weight of sample i."""
-    return factor * weight[i] if len(weight) else factor
-
-
-@inlined
 def _advance(
     stretch: Stretch,
     k: int,
@@ -113,7 +103,7 @@ def _advance(
     """
     n_components, d = theta.means.shape
     gamma, delta, epsilon = stretch.steps[k], stretch.delta, stretch.epsilon
-    correction, lowest = 1.0 if row is None else stretch.correction, math.inf
+    correction, lowest = 1.0 if row is None else stretch.rule.correction, math.inf
     for m in range(n_components):
         proxy = correction * centre.weights[m]
         if row is not None:
@@ -141,7 +131,7 @@ def _advance(
 def _remember(stretch: Stretch, i: int, row: Array, total: float, memory: Array, centre: Stats) -> None:
     """Write ``row`` (M,) / total into the memory of sample i; add its share of the change to the centre."""
     n_components, d = centre.sums.shape
-    factor = _weighted(stretch.share, stretch.weight, i)
+    factor = weighted(stretch.weight, i, stretch.rule.share)
     for m in range(n_components):
         old = np.float64(memory[i, m])
         memory[i, m] = row[m] / total
@@ -189,7 +179,7 @@ def iterations(
         Numbers of iterations done, of rejected steps, and of accepted ones before the last iteration.
     """
     stretch, centre, s, theta = borrowed(stretch), borrowed(centre), borrowed(s), borrowed(theta)
-    (n_components, d), y, correction = theta.means.shape, stretch.y, stretch.correction
+    (n_components, d), y, correction = theta.means.shape, stretch.y, stretch.rule.correction
     row, second, rejected, moved = np.empty(n_components), np.empty(n_components), 0, 0
     i = j = 0
     total = total_second = least = 0.0
@@ -212,7 +202,7 @@ def iterations(
             _remember(stretch, j, second, total_second, memory, centre)
             rejected += _advance(stretch, k, 0, None, 0.0, centre, s, theta)
         if index is not None:
-            factor = _weighted(stretch.scale, stretch.mean_weight, i)
+            factor = weighted(stretch.mean_weight, i, stretch.rule.scale)
             if anchor is not None:
                 for m in range(n_components):
                     row[m] = row[m] / total - correction * (second[m] / total_second)
@@ -276,26 +266,24 @@ class OneSampleLoop(CompiledLoop):
         if self.restates_anchor:
             self._restate(self.anchor, self.before)
             self.restates_anchor = False
-        update, bound = self.update, self.bound
+        rule, bound = self.rule, self.bound
         stretch = Stretch(
             drawn.y,
             drawn.weight,
-            NONE if self.is_divided else drawn.weight,
-            float(self.scale),
-            float(self.share),
+            NONE if rule.is_divided else drawn.weight,
+            rule,
             read_only(steps),
-            update.correction,
             float(bound.prior.mean_precision),
             float(bound.epsilon),
             self._is_known,
         )
         done, rejected, moved = iterations(
             stretch,
-            None if update.renewed_by == "drawn" else _first(drawn.index[0]),
-            None if update.renewed_by == "none" else _first(drawn.index[-1]),
+            _first(drawn.index[0]) if rule.reads else None,
+            _first(drawn.index[-1]) if rule.renews else None,
             drawn.memory,
             self.anchor,
-            bound.unpack(self.before) if update.reference == "previous" else None,
+            bound.unpack(self.before) if rule.follows else None,
             bound.unpack(self.centre),
             bound.unpack(self.s),
             self.theta,

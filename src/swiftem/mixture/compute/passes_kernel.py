@@ -26,15 +26,7 @@ from swiftem.kernels.compile import REORDERED, helper, inlined, kernel
 from swiftem.kernels.vector import LINE, borrowed, fma, load, matrix, plus, spread, store, times, vector
 from swiftem.mixture.components import Coefficients
 from swiftem.mixture.compute.covariance_kernel import raise_powers
-from swiftem.mixture.compute.loops import (
-    add,
-    add_rows,
-    copy,
-    fill,
-    multiply,
-    softmax_columns,
-    softmax_rows,
-)
+from swiftem.mixture.compute.loops import add, add_rows, copy, fill, multiply, softmax_columns, softmax_rows
 from swiftem.mixture.compute.numpy import FARTHEST
 from swiftem.mixture.model import CodeCoefficients
 

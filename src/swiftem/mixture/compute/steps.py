@@ -18,7 +18,7 @@ from swiftem.core.algorithm import Current, Task
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
 from swiftem.kernels.compile import helper, inlined, kernel
-from swiftem.kernels.loop import CompiledLoop, Drawn
+from swiftem.kernels.loop import CompiledLoop, Drawn, Rule
 from swiftem.kernels.threads import one_thread_blas, read_only
 from swiftem.kernels.vector import borrowed, matrix, vector
 from swiftem.mixture.components import Coefficients
@@ -29,10 +29,6 @@ from swiftem.mixture.compute.missing_kernel import BLOCK, Completion, complete_r
 from swiftem.mixture.compute.numpy import COMPLETED, MixtureCompute
 from swiftem.mixture.compute.passes import make_work, twin
 from swiftem.mixture.gaussians import BoundGaussians
-
-NOTHING, ANCHOR, MEMORY = 0, 1, 2
-"""The reference that is subtracted from the statistics of a batch."""
-REFERENCES = {"none": NOTHING, "anchor": ANCHOR, "previous": ANCHOR, "memory": MEMORY}
 
 
 class Stretch(NamedTuple):
@@ -62,25 +58,13 @@ class Stretch(NamedTuple):
     before: Array
 
 
-class Rule(NamedTuple):
+class Plan(NamedTuple):
     """What does not change during a run: the declared update, and buffers.
 
     Attributes
     ----------
-    reference : int
-        NOTHING, ANCHOR or MEMORY.
-    correction : float
-        λ.
-    reads : bool
-        Whether S is computed from the samples I; otherwise it is the renewed centre.
-    renews : bool
-        Whether the memory of the samples J is renewed.
-    follows : bool
-        Whether centre and anchor follow S and θ.
-    is_divided : bool
-        Whether I are drawn in proportion to their weights, which means over I then leave out.
-    scale, share : float
-        n / W, or 1 if ``is_divided``, and 1 / W, W the sum of weights.
+    rule : Rule
+        The update.
     hyper, work
         For M-steps and E-steps.
     spare : ndarray, size b·M of a block
@@ -89,14 +73,7 @@ class Rule(NamedTuple):
         Statistics of a batch, and of the candidate step.
     """
 
-    reference: int
-    correction: float
-    reads: bool
-    renews: bool
-    follows: bool
-    is_divided: bool
-    scale: float
-    share: float
+    rule: Rule
     hyper: Hyper
     work: dense.Work
     spare: Array
@@ -126,13 +103,13 @@ def _take(y: Array, index: Index, offset: Array, samples: Array) -> None:
 
 
 @inlined
-def _add_sums(rule: Rule, samples: Array, rows: Array, near: bool) -> None:
-    """Add the statistics of ``rows`` (b, M), weighted, to ``rule.change``."""
-    work, change = rule.work, rule.change
+def _add_sums(plan: Plan, samples: Array, rows: Array, near: bool) -> None:
+    """Add the statistics of ``rows`` (b, M), weighted, to ``plan.change``."""
+    work, change = plan.work, plan.change
     with_products = len(work.sums3) > 0
     if with_products:
         dense.add_up(rows, work.totals)
-    dense.add_statistics(rule.hyper.code, samples, rows, near, with_products, work)
+    dense.add_statistics(plan.hyper.code, samples, rows, near, with_products, work)
     (p, n_components), d = work.sums2.shape, len(work.extent)
     end, squares = n_components * (1 + d), p - d
     for m in range(n_components):
@@ -175,7 +152,7 @@ def _weigh(rows: Array, sample_weight: Array, index: Index, factor: float) -> No
 
 @inlined
 def _rows(
-    samples: Array, theta: Coefficients, far: int, rule: Rule, completion: Completion | None, rows: Array
+    samples: Array, theta: Coefficients, far: int, plan: Plan, completion: Completion | None, rows: Array
 ) -> bool:
     """Write posterior rows (b, R) of ``samples`` (d, b); return whether they are near."""
     near = False
@@ -183,7 +160,7 @@ def _rows(
         complete_rows(samples, theta, completion, rows)
     else:
         near = dense.checked_e_step(
-            rule.hyper.code, samples, theta, far, rule.work.extent[:0], rule.work, rows
+            plan.hyper.code, samples, theta, far, plan.work.extent[:0], plan.work, rows
         )
     return near
 
@@ -195,28 +172,28 @@ def _statistics(
     renew: bool,
     theta: Coefficients,
     anchor: Coefficients,
-    rule: Rule,
+    plan: Plan,
     completion: Completion | None,
 ) -> None:
-    """Write the statistics of samples ``index`` (b,), times their factor, into ``rule.change``.
+    """Write the statistics of samples ``index`` (b,), times their factor, into ``plan.change``.
 
     They are at θ, minus λ times the reference; if ``renew``, they are the change of the memory, which is
     written to.
     """
-    work, data = rule.work, stretch.data
+    work, data, rule = plan.work, stretch.data, plan.rule
     (double, single), (memory, short_memory) = data.y, stretch.memory
     p, width = len(work.extent), len(theta.constant)
     if completion is not None:
-        width = len(rule.change)
-    reference = NOTHING if renew else rule.reference
+        width = len(plan.change)
+    at_anchor = rule.at_anchor and not renew
     parts = -(-len(index) // len(work.largest))
     block = -(-len(index) // parts)  # blocks of equal size: a small one at the end would be inefficient
     far, anchor_far = -1, -1
     if completion is None:
         far = dense.far_component(theta, data.reach, -1, work.extent)
-        if reference == ANCHOR:
+        if at_anchor:
             anchor_far = dense.far_component(anchor, data.reach, -1, work.extent)
-    fill(rule.change, 0.0)
+    fill(plan.change, 0.0)
     for first in range(0, len(index), block):
         here = index[first : first + block]
         b = len(here)
@@ -225,15 +202,15 @@ def _statistics(
             _take(double, here, data.centre, samples)
         else:
             _take(single, here, data.centre, samples)
-        spare = matrix(rule.spare, b, width)
-        if reference == ANCHOR:
-            _rows(samples, anchor, anchor_far, rule, completion, spare)
-        near = _rows(samples, theta, far, rule, completion, rows)
-        if reference == ANCHOR:
+        spare = matrix(plan.spare, b, width)
+        if at_anchor:
+            _rows(samples, anchor, anchor_far, plan, completion, spare)
+        near = _rows(samples, theta, far, plan, completion, rows)
+        if at_anchor:
             for t in range(b):
                 for m in range(width):
                     rows[t, m] -= rule.correction * spare[t, m]
-        if renew or reference == MEMORY:
+        if renew or rule.in_memory:
             if len(memory):
                 _use_memory(rows, here, memory, renew, rule.correction)
             else:
@@ -241,10 +218,10 @@ def _statistics(
         own_weight = data.weight[:0] if rule.is_divided and not renew else data.weight
         _weigh(rows, own_weight, here, rule.share if renew else rule.scale / len(index))
         if completion is None:
-            _add_sums(rule, samples, rows, near)
+            _add_sums(plan, samples, rows, near)
         else:
             for t in range(b):
-                add(rows[t], rule.change)
+                add(rows[t], plan.change)
 
 
 @helper
@@ -261,7 +238,7 @@ def _copy(theta: Coefficients, into: Coefficients) -> None:
 @kernel
 def batches(
     stretch: Stretch,
-    rule: Rule,
+    plan: Plan,
     theta: Coefficients,
     anchor: Coefficients,
     restate: bool,
@@ -272,7 +249,7 @@ def batches(
 
     Parameters
     ----------
-    stretch, rule : Stretch, Rule
+    stretch, plan : Stretch, Plan
         Samples and statistics, the declared update and buffers.
     theta, anchor : Coefficients
         Changed in place.
@@ -287,35 +264,35 @@ def batches(
         Number of rejected steps, and of accepted ones before the last iteration.
     """
     stretch, theta, anchor = borrowed(stretch), borrowed(theta), borrowed(anchor)
-    rule, completion = borrowed(rule), borrowed(completion)
-    s, centre, steps, candidate = stretch.s, stretch.centre, stretch.steps, rule.candidate
+    plan, completion = borrowed(plan), borrowed(completion)
+    s, centre, steps, candidate = stretch.s, stretch.centre, stretch.steps, plan.candidate
     rejected, moved = 0, 0
     if restate:
-        m_step(s, rule.hyper, theta)
+        m_step(s, plan.hyper, theta)
     if restate_anchor:
-        m_step(stretch.before, rule.hyper, anchor)
+        m_step(stretch.before, plan.hyper, anchor)
     for k in range(len(steps)):
         moved = k - rejected
         for renew in (False, True):  # one call for both: it takes long to compile
-            if not (rule.renews if renew else rule.reads):
+            if not (plan.rule.renews if renew else plan.rule.reads):
                 continue
             index = stretch.other[k] if renew else stretch.index[k]
-            _statistics(stretch, index, renew, theta, anchor, rule, completion)
+            _statistics(stretch, index, renew, theta, anchor, plan, completion)
             if renew:
-                add(rule.change, centre)
+                add(plan.change, centre)
             else:
                 for q in range(len(s)):
-                    candidate[q] = rule.correction * centre[q] + rule.change[q]
-        if not rule.reads:
+                    candidate[q] = plan.rule.correction * centre[q] + plan.change[q]
+        if not plan.rule.reads:
             copy(centre, candidate)
-        if rule.follows:
+        if plan.rule.follows:
             copy(candidate, centre)
             copy(s, stretch.before)
             _copy(theta, anchor)
         if steps[k] < 1.0:
             for q in range(len(s)):
                 candidate[q] = s[q] + steps[k] * (candidate[q] - s[q])  # (sestep)
-        if m_step(candidate, rule.hyper, theta):  # (mstep)
+        if m_step(candidate, plan.hyper, theta):  # (mstep)
             copy(candidate, s)
         else:
             rejected += 1
@@ -337,20 +314,7 @@ class StepsLoop(CompiledLoop):
         if bound.code == COMPLETED:
             self._completion = make_completion(len(hyper.matrices), bound.n_components, bound.d)
             work = work._replace(rows=np.empty(BLOCK * bound.size), largest=np.empty(BLOCK))
-        self._rule = Rule(
-            REFERENCES[update.reference],
-            update.correction,
-            update.renewed_by != "drawn",
-            update.renewed_by != "none",
-            update.reference == "previous",
-            self.is_divided,
-            float(self.scale),
-            float(self.share),
-            hyper,
-            work,
-            np.empty_like(work.rows),
-            *np.empty((2, bound.size)),
-        )
+        self._plan = Plan(self.rule, hyper, work, np.empty_like(work.rows), *np.empty((2, bound.size)))
 
     def load_theta(self, now: Current) -> None:
         """Copy φ(θ).
@@ -386,6 +350,6 @@ class StepsLoop(CompiledLoop):
         anchor = self._theta if self.anchor is None else self.anchor
         with one_thread_blas():
             counts: tuple[int, int] = batches(
-                stretch, self._rule, self._theta, anchor, restate, restate_anchor, self._completion
+                stretch, self._plan, self._theta, anchor, restate, restate_anchor, self._completion
             )
         return counts

@@ -454,9 +454,9 @@ class TorchLoop(CompiledLoop):
 
     def _samples(self, index: Tensor, *, is_mean: bool) -> tuple[Tensor, Tensor]:
         """Return centred samples (b, d), float64, and their weights (b,), times n/W or divided by W."""
-        rows, factor = self._rows, self.scale if is_mean else self.share
+        rows, factor = self._rows, self.rule.scale if is_mean else self.rule.share
         x = rows.y.index_select(0, index).double() - rows.centre
-        if rows.weight is None or (is_mean and self.is_divided):
+        if rows.weight is None or (is_mean and self.rule.is_divided):
             return x, x.new_full((len(index),), factor)
         return x, rows.weight.index_select(0, index) * factor
 

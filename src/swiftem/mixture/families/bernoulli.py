@@ -35,6 +35,10 @@ class Bernoulli(Family):
     bounds = (0.0, 1.0)
     parameters = (("probabilities", "from 0 to 1"),)
 
+    def trials_of(self, d: int) -> Array:
+        """Return N, the number of trials of each column."""
+        return np.ones(d)
+
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values other than zero and one."""
         bad = (y != 0) & (y != 1)
@@ -42,21 +46,24 @@ class Bernoulli(Family):
             raise ValueError(f"must be 0 or 1, got {y[bad][0]:g}")
 
     def natural(self, params: Params) -> tuple[Array, Array]:
-        """Return log p − log(1 − p) and Σ log(1 − p)."""
-        log_no = self.constants(params)
-        return np.log(np.maximum(params["probabilities"], LEAST)) - log_no, log_no.sum(axis=1)
+        """Return log p − log(1 − p) and Σ N log(1 − p)."""
+        yes = params["probabilities"]
+        odds = np.log(np.maximum(yes, LEAST)) - np.log(np.maximum(1.0 - yes, LEAST))
+        return odds, self.constants(params).sum(axis=1)
 
     def constants(self, params: Params) -> Array:
-        """Return log(1 − p)."""
-        return np.asarray(np.log(np.maximum(1.0 - params["probabilities"], LEAST)))
+        """Return N log(1 − p)."""
+        no = np.maximum(1.0 - params["probabilities"], LEAST)
+        return np.asarray(np.log(no) * self.trials_of(no.shape[1]))
 
     def expected(self, params: Params) -> Array:
-        """Return the probabilities."""
-        return np.asarray(params["probabilities"])
+        """Return N p."""
+        return np.asarray(params["probabilities"] * self.trials_of(params["probabilities"].shape[1]))
 
     def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the means."""
-        return {"probabilities": means.copy()} if ((means >= 0) & (means <= 1)).all() else None
+        """Return the means divided by the trials."""
+        yes = means / self.trials_of(means.shape[1])
+        return {"probabilities": yes} if ((yes >= 0) & (yes <= 1)).all() else None
 
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return zeros and ones."""

@@ -13,16 +13,15 @@ import numpy as np
 
 from swiftem.core.checks import check_int
 from swiftem.core.types import Array, Index, Rows
+from swiftem.mixture.families.bernoulli import Bernoulli
 from swiftem.mixture.families.family import Columns, Family, Params
 
-LEAST = 1e-300
-"""A probability of zero is replaced by this one, whose logarithm is finite."""
 MOST = 1 << 53
 """Maximum number of trials: larger counts are not exact."""
 
 
 @dataclass(frozen=True)
-class Binomial(Family):
+class Binomial(Bernoulli):
     """Counts 0, 1, ..., ``trials``; ``params_["probabilities"]`` has shape (M, d).
 
     Parameters
@@ -45,7 +44,6 @@ class Binomial(Family):
 
     name = "binomial"
     learnt = ("trials",)
-    parameters = (("probabilities", "from 0 to 1"),)
 
     trials: int | tuple[int, ...] | None = None
 
@@ -63,7 +61,8 @@ class Binomial(Family):
         """Set the trials of each column to its largest count."""
         return replace(self, trials=tuple(int(most) for most in np.clip(columns.highest, 1.0, MOST)))
 
-    def _trials(self, d: int) -> Array:
+    def trials_of(self, d: int) -> Array:
+        """Return N, the number of trials of each column."""
         if self.trials is None:
             raise ValueError(
                 "trials must be given if there are no data to find them in: Binomial(trials=10)."
@@ -74,7 +73,7 @@ class Binomial(Family):
 
     def check_rows(self, y: Rows) -> None:
         """Raise ValueError for values that are not counts of successes."""
-        trials = self._trials(y.shape[1])
+        trials = self.trials_of(y.shape[1])
         bad = (y < 0) | (y != np.floor(y)) | (y > trials)
         if bad.any():
             column = int(np.argmax(bad.any(axis=0)))
@@ -83,35 +82,15 @@ class Binomial(Family):
                 f"must be counts from 0 to {trials[column]:.0f} (trials) in column {column}, got {value:g}"
             )
 
-    def natural(self, params: Params) -> tuple[Array, Array]:
-        """Return log p − log(1 − p) and Σ N log(1 − p)."""
-        yes = params["probabilities"]
-        log_no = np.log(np.maximum(1.0 - yes, LEAST))
-        return np.log(np.maximum(yes, LEAST)) - log_no, log_no @ self._trials(yes.shape[1])
-
-    def constants(self, params: Params) -> Array:
-        """Return N log(1 − p)."""
-        log_no = np.log(np.maximum(1.0 - params["probabilities"], LEAST))
-        return np.asarray(log_no * self._trials(log_no.shape[1]))
-
-    def expected(self, params: Params) -> Array:
-        """Return N p."""
-        return np.asarray(params["probabilities"] * self._trials(params["probabilities"].shape[1]))
-
-    def m_step(self, counts: Array, means: Array) -> Params | None:
-        """Return the means divided by the trials."""
-        yes = means / self._trials(means.shape[1])
-        return {"probabilities": yes} if ((yes >= 0) & (yes <= 1)).all() else None
-
     def draw(self, params: Params, labels: Index, rng: np.random.Generator) -> Array:
         """Return counts of successes."""
         yes = params["probabilities"][labels]
-        trials = self._trials(yes.shape[1]).astype(np.int64)
+        trials = self.trials_of(yes.shape[1]).astype(np.int64)
         return np.asarray(rng.binomial(trials, yes), dtype=np.float64)
 
     def log_bases(self, y: Rows) -> Array | None:
         """Return log (N choose y)."""
         from scipy.special import gammaln
 
-        y, trials = y.astype(np.float64), self._trials(y.shape[1])
+        y, trials = y.astype(np.float64), self.trials_of(y.shape[1])
         return np.asarray(gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0))

@@ -144,9 +144,7 @@ def solve_shape(target: Array) -> Array:
             a < LARGE, np.log(a) - psi(a), i * (0.5 + i * (1 / 12 - i * i * (1 / 120 - i * i / 252)))
         )
         slope = np.where(
-            a < LARGE,
-            1.0 / a - polygamma(1, a),
-            -i * i * (0.5 + i * (1 / 6 - i * i * (1 / 30 - i * i / 42))),
+            a < LARGE, 1.0 / a - polygamma(1, a), -i * i * (0.5 + i * (1 / 6 - i * i * (1 / 30 - i * i / 42)))
         )
         step = (value - target) / slope
         a = np.maximum(a - step, 0.5 * a)

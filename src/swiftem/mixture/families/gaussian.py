@@ -9,7 +9,6 @@ m², and at least ``floor``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -29,19 +28,18 @@ def standard(columns: Columns) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(columns.mean.tolist()), tuple(np.where(scale > 0.0, scale, 1.0).tolist())
 
 
+@dataclass(frozen=True, kw_only=True)
 class Standardised(Family):
     """Columns of numbers z = (y − centre) / scale; data may set ``centre`` and ``scale``."""
 
     learnt = ("centre", "scale")
-    centre: tuple[float, ...] | None
-    scale: tuple[float, ...] | None
+    centre: tuple[float, ...] | None = field(default=None, repr=False)
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def learn(self, columns: Columns) -> Family:
         """Set centre and scale from the data."""
         centre, scale = standard(columns)
-        changed: Any = self
-        found: Family = replace(changed, centre=self.centre or centre, scale=self.scale or scale)
-        return found
+        return replace(self, centre=self.centre or centre, scale=self.scale or scale)
 
     def unit(self, d: int) -> tuple[Array, Array]:
         """Return centre and scale, (d,) each."""
@@ -49,6 +47,10 @@ class Standardised(Family):
 
     def check_rows(self, y: Rows) -> None:
         """Accept all numbers."""
+
+    def expected(self, params: Params) -> Array:
+        """Return the means."""
+        return np.asarray(params["means"])
 
     def for_start(self, y: Rows) -> Rows:
         """Return z."""
@@ -88,8 +90,6 @@ class Gaussian(Standardised):
 
     covariance: str = "diag"
     floor: float = 1e-6
-    centre: tuple[float, ...] | None = field(default=None, repr=False)
-    scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.covariance not in ("diag", "spherical"):
@@ -122,10 +122,6 @@ class Gaussian(Standardised):
         """Return −½ (m² / v + log 2πσ²)."""
         variances, away = self._of_columns(params), params["means"] - self.unit(params["means"].shape[1])[0]
         return np.asarray(-0.5 * (away * away / variances + np.log(2.0 * np.pi * variances)))
-
-    def expected(self, params: Params) -> Array:
-        """Return the means."""
-        return np.asarray(params["means"])
 
     def _of_columns(self, params: Params) -> Array:
         """Return the variances (M, d)."""

@@ -14,7 +14,7 @@ log(ν/2) − ψ(ν/2) + 1 + E[log u − u] = 0, by Newton's method.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,8 +67,6 @@ class StudentT(Standardised):
     covariance: str = "full"
     degrees_of_freedom: float | None = None
     floor: float = 1e-6
-    centre: tuple[float, ...] | None = field(default=None, repr=False)
-    scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_choice("covariance", self.covariance, ("full", "diag"))
@@ -92,10 +90,6 @@ class StudentT(Standardised):
     def takes_missing(self) -> bool:
         """Whether columns are independent given u."""
         return self.covariance == "diag"
-
-    def expected(self, params: Params) -> Array:
-        """Return the means."""
-        return np.asarray(params["means"])
 
     def widths(self, d: int) -> tuple[int, ...]:
         """Return zero features for r, and the numbers for the two other channels."""

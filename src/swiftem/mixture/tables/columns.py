@@ -223,12 +223,8 @@ def family_of(column: TableColumn) -> str:
             f"family='auto' must have columns of numbers, text or categories, got column {column.name!r} of "
             "other values: leave it out, or give a family for each column."
         )
-    if column.kind == BOOL:
-        return "bernoulli"
-    if column.kind == TEXT:
-        return "categorical"
-    if column.kind == FLOAT:
-        return "gaussian"
+    if column.kind != INTEGER:
+        return {BOOL: "bernoulli", TEXT: "categorical", FLOAT: "gaussian"}[column.kind]
     lowest, highest = column.values.min(), column.values.max()
     if not (lowest >= 0 and highest <= COUNTS):
         return "gaussian"

@@ -27,7 +27,7 @@ from swiftem.data.documents.counts import (
 from swiftem.data.stored import read_ahead
 from swiftem.kernels.threads import in_order
 from swiftem.topics.compute import numpy
-from swiftem.topics.compute.numpy import Entries
+from swiftem.topics.compute.numpy import Entries, Stop
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -57,10 +57,10 @@ PARTS = 4
 BLOCK = 4096
 """Documents per block; the documents of a batch come from one block."""
 
-Between = Callable[[], None]
+Check = Callable[[], None]
 """Called between the pieces of a pass; if it raises, some documents are already updated."""
-LeftOut = tuple[Array, Array]
-"""Sums of counts and β over each topic's words (K,), and β."""
+LeftOut = tuple[Array, Array] | None
+"""Sums of counts and β over each topic's words (K,), and β; None if tokens are not left out."""
 Work = Callable[[Array, int, int], float]
 """``work(sums, first, last)`` adds what a range of documents gives to padded sums of words (V, K), which may
 be float32, and returns a value to be added up."""
@@ -135,12 +135,7 @@ class Corpus(Source):
                 yield batch._replace(index=batch.index + part.start)
 
     def em_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        alpha: Array,
-        left_out: LeftOut | None = None,
-        between: Between = nothing,
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut = None, check: Check = nothing
     ) -> tuple[Array, float]:
         """One E-step of all documents, and the M-step of their topics in place.
 
@@ -155,7 +150,7 @@ class Corpus(Source):
         left_out : tuple, optional
             To leave each token out of the counts that explain it: the sums of counts and β over each topic's
             words (K,), and β, of shape (1, 1), (1, V) or (K, V).
-        between : callable
+        check : callable
             Called between the pieces of the pass.
 
         Returns
@@ -177,17 +172,11 @@ class Corpus(Source):
             without = None if left_out is None else (block.shares_of_a_token(alpha), left_out[0], floor)
             return partial(pass_over, block.entries, places, table, alpha, without)
 
-        by_word, value = self._over(work, doc_topic, topics.T, between, is_ratio=left_out is None)
+        by_word, value = self._over(work, doc_topic, topics.T, check, is_ratio=left_out is None)
         return by_word.T, value
 
     def sums(
-        self,
-        doc_topic: Array,
-        word_topic: Array,
-        alpha: Array,
-        max_iter: int,
-        tol: float,
-        between: Between = nothing,
+        self, doc_topic: Array, word_topic: Array, alpha: Array, stop: Stop, check: Check = nothing
     ) -> tuple[Array, int]:
         """Fold all documents in by plain iterations, and sum their words.
 
@@ -199,7 +188,7 @@ class Corpus(Source):
             Words of the topics.
         alpha : ndarray, shape (K,)
             Added to the documents' counts of topics.
-        max_iter, tol
+        stop : Stop
             When the iterations of a document stop.
 
         Returns
@@ -212,9 +201,9 @@ class Corpus(Source):
         from swiftem.topics.compute.passes_kernels import fold_in
 
         def work(block: Documents, places: Array, table: Array) -> Work:
-            return partial(fold_in, block.entries, table, alpha, max_iter, tol, places, np.empty(0))
+            return partial(fold_in, block.entries, table, alpha, stop, places, np.empty(0))
 
-        by_word, evaluations = self._over(work, doc_topic, word_topic, between, rounds=INNER)
+        by_word, evaluations = self._over(work, doc_topic, word_topic, check, rounds=INNER)
         return by_word, int(evaluations)
 
     def fold_in(
@@ -231,7 +220,7 @@ class Corpus(Source):
         log_likelihood = np.empty(self.n if likelihood else 0)
         table = self._table(topics.T, self.dtype if tol >= LEAST_CHANGE else np.float64)
         for rows, block in self.portions():
-            given = (block.entries, table, alpha, max_iter, tol, doc_topic[rows], log_likelihood[rows])
+            given = (block.entries, table, alpha, (max_iter, tol), doc_topic[rows], log_likelihood[rows])
             pieces = block.pieces(64, LEAST_ENTRIES // 8)
             for _ in in_order(fold_in, [(*given, table[:0], *piece) for piece in pieces]):
                 pass
@@ -266,7 +255,7 @@ class Corpus(Source):
         work_of: Callable[[Documents, Array, Array], Work],
         doc_topic: Array,
         word_topic: Array,
-        between: Between,
+        check: Check,
         *,
         rounds: int = 1,
         is_ratio: bool = True,
@@ -311,7 +300,7 @@ class Corpus(Source):
                     for i, ends in enumerate(group)
                 ]
                 for one in in_order(piece, given):
-                    between()
+                    check()
                     value += one
                 used, entries = max(used, len(group)), entries + longest
             release(doc_topic[rows])
@@ -443,15 +432,10 @@ class SmallDocuments(Documents):
     """
 
     def em_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        alpha: Array,
-        left_out: LeftOut | None = None,
-        between: Between = nothing,
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut = None, check: Check = nothing
     ) -> tuple[Array, float]:
         """See :meth:`Corpus.em_pass`."""
-        between()
+        check()
         words, without = np.ascontiguousarray(topics.T), None
         if left_out is not None:
             totals, beta = left_out
@@ -464,21 +448,15 @@ class SmallDocuments(Documents):
     ) -> tuple[Array, Array]:
         """See :meth:`Corpus.fold_in`."""
         start, words = np.full((self.n, len(topics)), 1.0 / len(topics)), np.ascontiguousarray(topics.T)
-        doc_topic, p, _ = numpy.fold(self.entries, words, alpha, max_iter, tol, start, leaps=True)
+        doc_topic, p, _ = numpy.fold(self.entries, words, alpha, (max_iter, tol), start, leaps=True)
         return doc_topic, numpy.log_likelihoods(self.entries, p)
 
     def sums(
-        self,
-        doc_topic: Array,
-        word_topic: Array,
-        alpha: Array,
-        max_iter: int,
-        tol: float,
-        between: Between = nothing,
+        self, doc_topic: Array, word_topic: Array, alpha: Array, stop: Stop, check: Check = nothing
     ) -> tuple[Array, int]:
         """See :meth:`Corpus.sums`."""
-        between()
-        found, p, evaluations = numpy.fold(self.entries, word_topic, alpha, max_iter, tol, doc_topic)
+        check()
+        found, p, evaluations = numpy.fold(self.entries, word_topic, alpha, stop, doc_topic)
         doc_topic[:] = found
         return numpy.counts_of_words(self.entries, p, found, word_topic), evaluations
 
@@ -509,16 +487,10 @@ class DeviceDocuments(Documents):
     """
 
     def __init__(
-        self,
-        X: Counts,
-        weight: Array | None = None,
-        dtype: type = np.float64,
-        *,
-        device: str,
-        limit: int | None = None,
+        self, X: Counts, weight: Array | None = None, *, device: str, limit: int | None = None
     ) -> None:
         self.device, self.limit = device, limit
-        super().__init__(X, weight, dtype)
+        super().__init__(X, weight)
 
     def _read(self, entries: Entries, n_words: int) -> None:
         super()._read(entries, n_words)
@@ -539,17 +511,12 @@ class DeviceDocuments(Documents):
         return found
 
     def em_pass(
-        self,
-        doc_topic: Array,
-        topics: Array,
-        alpha: Array,
-        left_out: LeftOut | None = None,
-        between: Between = nothing,
+        self, doc_topic: Array, topics: Array, alpha: Array, left_out: LeftOut = None, check: Check = nothing
     ) -> tuple[Array, float]:
         """See :meth:`Corpus.em_pass`."""
         from swiftem.topics.compute.torch import left_out_of
 
-        between()
+        check()
         passes = self.passes(alpha)
         without = None
         if left_out is not None:

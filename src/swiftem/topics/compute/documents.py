@@ -23,13 +23,13 @@ from swiftem.core.schedules import check_step
 from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta
 from swiftem.topics.compute.corpus import Corpus, Documents
-from swiftem.topics.documents import FEW, FLUSH, ROUNDS, TOLERANCE, BoundDocuments, word_topic
+from swiftem.topics.documents import FEW, FLUSH, STOP, BoundDocuments, word_topic
 
 LEAST_SCALE = 1e-80
 BATCH = 128
 """Documents per step of a stream."""
-STREAM_ROUNDS = 10
-"""Maximum number of rounds to fold a document of a stream in."""
+STREAM_STOP = 10, 1e-2
+"""When a document of a stream is folded in."""
 UPDATES = (Update(), Update(reference="anchor"))
 """Updates of :class:`DocumentsLoop`: sem and sem-vr."""
 
@@ -100,7 +100,7 @@ class DocumentsCompute(Compute):
     def of_batch(self, batch: Documents, numbers: Index, word_topic: Array) -> Array:
         """Return the sums (U, K) over the documents of a batch for its U words, whose θ is ``word_topic``."""
         places = self.places(numbers)
-        sums, evaluations = batch.sums(places, word_topic, self._model.model.alpha, ROUNDS, TOLERANCE)
+        sums, evaluations = batch.sums(places, word_topic, self._model.model.alpha, STOP)
         self.leave(numbers, places)
         self.evaluations += evaluations
         return sums
@@ -111,7 +111,7 @@ class DocumentsCompute(Compute):
         after = self._source.allocate(before.shape) if self._begin is None else self._begin
         after[:] = before
         alpha, between = self._model.model.alpha, self._between_blocks
-        counts, evaluations = self._source.sums(after, theta, alpha, ROUNDS, TOLERANCE, between)
+        counts, evaluations = self._source.sums(after, theta, alpha, STOP, between)
         self._begin, self._source.doc_topic = before, after
         self.evaluations += evaluations
         return counts.ravel() / self._source.total_weight
@@ -340,7 +340,7 @@ def counts_after(counts: Array, documents: Documents, alpha: Array, beta: Array,
         batch: Documents = documents.take(index).y  # type: ignore[assignment]
         if batch.total > 0:
             uniform = np.full((batch.n, len(alpha)), 1.0 / len(alpha))
-            change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, STREAM_ROUNDS, TOLERANCE)
+            change, _ = batch.sums(uniform, running.topics_at(batch.words), alpha, STREAM_STOP)
             gamma = 1.0 - (seen / (seen + batch.total)) ** power
             running.step(batch.words, change * (first_seen / batch.total), gamma)
             seen += batch.total

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Table = TypeVar("Table", bound=Any)
+Stop = tuple[int, float]
+"""The most iterations for a document's topics, and the change below which they end earlier."""
+LeftOut = tuple[Array, Array, Array]
+"""See :func:`pass_over`."""
 """An array or a tensor."""
 SMALLEST = 1e-150
 """Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
@@ -191,11 +195,7 @@ def log_likelihoods(entries: Entries, p: Array) -> Array:
 
 
 def pass_over(
-    entries: Entries,
-    doc_topic: Array,
-    word_topic: Array,
-    alpha: Array,
-    left_out: tuple[Array, Array, Array] | None = None,
+    entries: Entries, doc_topic: Array, word_topic: Array, alpha: Array, left_out: LeftOut | None = None
 ) -> tuple[Array, Array, float]:
     """One iteration of EM, without the topics' M-step.
 
@@ -246,13 +246,7 @@ def pass_over(
 
 
 def _without_own(
-    entries: Entries,
-    row: Index,
-    p: Array,
-    a: Array,
-    b: Array,
-    alpha: Array,
-    left_out: tuple[Array, Array, Array],
+    entries: Entries, row: Index, p: Array, a: Array, b: Array, alpha: Array, left_out: LeftOut
 ) -> Array:
     """Return n·r_k of the entries (m, K), where each token is left out of the counts that explain it.
 
@@ -276,14 +270,7 @@ def _without_own(
 
 
 def fold(
-    entries: Entries,
-    word_topic: Array,
-    alpha: Array,
-    max_iter: int,
-    tol: float,
-    doc_topic: Array,
-    *,
-    leaps: bool = False,
+    entries: Entries, word_topic: Array, alpha: Array, stop: Stop, doc_topic: Array, *, leaps: bool = False
 ) -> tuple[Array, Array, int]:
     """Find documents' topics for given words of topics, from ``doc_topic`` (D, K) on; each stops by itself.
 
@@ -301,7 +288,7 @@ def fold(
     evaluations : int
         E-steps of entries.
     """
-    found, rounds = doc_topic.copy(), np.zeros(len(doc_topic), dtype=np.int64)
+    (max_iter, tol), found, rounds = stop, doc_topic.copy(), np.zeros(len(doc_topic), dtype=np.int64)
     left, here, row, a = np.arange(len(doc_topic)), entries, entries.row, found.copy()
     zeroth: Array | None = None
     for count in range(1, max_iter + 1):

@@ -425,8 +425,8 @@ def add_parts(parts, number, before, factor, out, first, last):
             k += step(parts)
 
 
-def fold_in(entries, table, alpha, max_iter, tol, doc_topic, log_likelihood, sums, first, last):
-    """Find the topics of documents for given words of topics, each until they change by less than ``tol``.
+def fold_in(entries, table, alpha, stop, doc_topic, log_likelihood, sums, first, last):
+    """Find the topics of documents for given words of topics, each until ``stop``.
 
     Parameters
     ----------
@@ -446,7 +446,7 @@ def fold_in(entries, table, alpha, max_iter, tol, doc_topic, log_likelihood, sum
         E-steps of entries.
     """
     scratch = scratch_for(table, 5, alpha)
-    return _fold_in(entries, table, (max_iter, tol), doc_topic, log_likelihood, sums, first, last, scratch)
+    return _fold_in(entries, table, stop, doc_topic, log_likelihood, sums, first, last, scratch)
 
 
 @kernel

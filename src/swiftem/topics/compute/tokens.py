@@ -203,7 +203,7 @@ class TokensLoop(CompiledLoop):
         self.tables.prior[:] = model.alpha, model.beta, model.beta * self.model.n_words
         self.scale_of_u = 1.0
         #: θ of the previous iteration: s in documents and words, or θ and no prior.
-        self._before = Tables.room(self.model, 1) if self._follows else None
+        self._before = Tables.room(self.model, 1) if self.rule.follows else None
         self._stored: Array | None = None  # the statistics in ``now`` that the arrays above represent
         self._held = False
 
@@ -223,7 +223,7 @@ class TokensLoop(CompiledLoop):
                 table[:, 1] = centre
         self.scale_of_u = 1.0
         self._add_up()
-        if self._uses_anchor:
+        if self.rule.at_anchor:
             self._anchor_theta = now.state.anchor
             self.prepared(self._anchor_theta)
         self._stored, self._held = now.s, True
@@ -268,10 +268,10 @@ class TokensLoop(CompiledLoop):
         """Run the compiled iterations."""
         from swiftem.topics.compute.tokens_kernels import iterate
 
-        b, own = self.task.method.batch_size, drawn.weight[:0] if self.is_divided else drawn.weight
+        b, own = self.task.method.batch_size, drawn.weight[:0] if self.rule.is_divided else drawn.weight
         order = drawn.index[0] if len(drawn.index) == 1 else np.concatenate(drawn.index, axis=1)
         self.scale_of_u, rejected = iterate(
-            (drawn.y, drawn.weight, own, self.scale / b, self.share),
+            (drawn.y, drawn.weight, own, self.rule.scale / b, self.rule.share),
             steps,
             order.ravel(),
             self.tables,

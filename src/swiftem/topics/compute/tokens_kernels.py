@@ -31,7 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from swiftem.kernels.compile import helper, inlined, kernel
-from swiftem.kernels.vector import borrowed, prefetch, prefetch_row
+from swiftem.kernels.vector import borrowed, prefetch, prefetch_row, weighted
 
 U, CENTRE, ANCHOR = range(3)
 """Parts of a row of a table: u, C, and the anchor's θ (of words: times topic_scale)."""
@@ -43,12 +43,6 @@ AHEAD = 6
 """Number of tokens by which rows are prefetched."""
 FLUSH = 1e-100
 """Smaller responsibilities of full passes are zero: products with subnormal numbers are slow."""
-
-
-@inlined
-def weighted(weight, i, factor):
-    """Return ``factor`` times the weight of token i."""
-    return factor * weight[i] if weight.shape[0] > 0 else factor
 
 
 @inlined

@@ -19,7 +19,7 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.documents.counts import canonical, checked_sparse, is_sparse, stacked
 from swiftem.data.units.compute import UnitCompute, pairwise_sum
 from swiftem.data.units.source import UnitSamples, aligned, unit_weights
-from swiftem.topics.compute.corpus import Between, Documents, LeftOut, SmallDocuments, nothing
+from swiftem.topics.compute.corpus import Check, Documents, LeftOut, SmallDocuments, nothing
 from swiftem.topics.documents import BoundDocuments
 
 if TYPE_CHECKING:
@@ -93,12 +93,7 @@ def summarise_documents(documents: Documents) -> CountSummary:
     )
 
 
-def unit_counts(
-    topics: Array,
-    alpha: Array,
-    left_out: LeftOut | None,
-    documents: Documents,
-) -> tuple[Array, float]:
+def unit_counts(topics: Array, alpha: Array, left_out: LeftOut, documents: Documents) -> tuple[Array, float]:
     """Return the expected counts of words in topics (V, K) of a unit, and its log-likelihood.
 
     Parameters
@@ -190,19 +185,14 @@ class UnitDocuments(UnitSamples):
         return read_documents(matrix, np.concatenate([part.weight for part in parts]), "X", small=self.small)
 
     def em_pass(
-        self,
-        doc_topic: object,
-        topics: Array,
-        alpha: Array,
-        left_out: LeftOut | None = None,
-        between: Between = nothing,
+        self, doc_topic: object, topics: Array, alpha: Array, left_out: LeftOut = None, check: Check = nothing
     ) -> tuple[Array, float]:
         """As :meth:`Documents.em_pass`, with documents that are folded in; ``doc_topic`` is not used."""
         task = partial(unit_counts, np.asarray(topics), alpha, left_out)
         sums, value = [], 0.0
         most = max(1, MOST_BYTES // (8 * self.n_words * len(alpha)))
         for first in range(0, self.n, most):
-            results = self.units.map(task, self.units.every()[first : first + most], check=between)
+            results = self.units.map(task, self.units.every()[first : first + most], check=check)
             sums.append(pairwise_sum(np.array([counts for counts, _ in results])))
             value += float(sum(one for _, one in results))
         return pairwise_sum(np.array(sums)).T, value
@@ -230,7 +220,7 @@ class UnitDocumentsCompute(UnitCompute):
     def full(self, theta: Theta) -> Array:
         """Return the mean statistics of all documents, (V·K,)."""
         topics, alpha = np.ascontiguousarray(theta.T), self._model.model.alpha
-        by_topic, _ = self._source.em_pass(None, topics, alpha, between=self._between_blocks)
+        by_topic, _ = self._source.em_pass(None, topics, alpha, check=self._between_blocks)
         self.evaluations += self.n
         return by_topic.T.ravel() / self._source.total_weight
 

@@ -135,18 +135,10 @@ def _read(how: str, text: str) -> date | None:
     return None
 
 
-def _iso(text: str) -> date:
-    return datetime.fromisoformat(text).date()
-
-
 def _year(text: str) -> date:
     if not re.fullmatch(r"1[5-9]\d\d|20\d\d|21\d\d", text):
         raise ValueError(text)
     return date(int(text), 1, 1)
-
-
-def _mail(text: str) -> date:
-    return parsedate_to_datetime(text).date()
 
 
 def _formatted(format: str, text: str) -> date:
@@ -157,23 +149,28 @@ def _formatted(format: str, text: str) -> date:
 FORMATS = "%Y-%m %Y-%m-%d %d-%m-%Y %d-%B-%Y %d-%b-%Y %B-%d-%Y %b-%d-%Y %B-%Y %b-%Y"
 SLASHES = "%Y/%m/%d %Y/%m %m/%d/%Y %d/%m/%Y %m/%d/%y"
 READERS: dict[str, Callable[[str], date]] = {
-    "ISO": _iso,
+    "ISO": lambda text: datetime.fromisoformat(text).date(),
     "year": _year,
-    "mail": _mail,
+    "mail": lambda text: parsedate_to_datetime(text).date(),
     **{format: partial(_formatted, format) for format in f"{FORMATS} {SLASHES}".split()},
 }
 """What reads dates, by name or format; of those that read equally many, the first."""
 
 
-UNITS: dict[str, Callable[[date], int]] = {
-    "day": date.toordinal,
-    "week": lambda day: (day.toordinal() - 1) // 7,
-    "month": lambda day: 12 * day.year + day.month - 1,
-    "quarter": lambda day: (12 * day.year + day.month - 1) // 3,
-    "year": lambda day: day.year,
-    "decade": lambda day: day.year // 10,
+def _week(number: int) -> str:
+    year, week, _ = (date.fromordinal(7 * number + 1) + timedelta(3)).isocalendar()
+    return f"{year}-W{week:02}"
+
+
+UNITS: dict[str, tuple[Callable[[date], int], Callable[[int], str]]] = {
+    "day": (date.toordinal, lambda n: date.fromordinal(n).isoformat()),
+    "week": (lambda day: (day.toordinal() - 1) // 7, _week),
+    "month": (lambda day: 12 * day.year + day.month - 1, lambda n: f"{n // 12}-{n % 12 + 1:02}"),
+    "quarter": (lambda day: 4 * day.year + (day.month - 1) // 3, lambda n: f"{n // 4} Q{n % 4 + 1}"),
+    "year": (lambda day: day.year, str),
+    "decade": (lambda day: day.year // 10, lambda n: f"{10 * n}s"),
 }
-"""The number of a date's period, counted from the year 1."""
+"""The number of a date's period, counted from the year 1, and the name of a period."""
 
 
 def _periods(dates: Sequence[date | None]) -> tuple[str, list[str], Index]:
@@ -183,30 +180,13 @@ def _periods(dates: Sequence[date | None]) -> tuple[str, list[str], Index]:
     only_years = only_months and all(day.month == 1 for day in known)
     units = list(UNITS)[4 if only_years else 2 if only_months else 0 :]
     for unit in units:
-        start, stop = (UNITS[unit](day) for day in (min(known), max(known)))
+        number, name = UNITS[unit]
+        start, stop = number(min(known)), number(max(known))
         if stop - start < MOST_PERIODS or unit == units[-1]:
             break
-    labels = [_label(unit, number) for number in range(start, stop + 1)]
-    group = [-1 if day is None else UNITS[unit](day) - start for day in dates]
+    labels = [name(period) for period in range(start, stop + 1)]
+    group = [-1 if day is None else number(day) - start for day in dates]
     return unit, labels, np.array(group, dtype=np.intp)
-
-
-def _label(unit: str, number: int) -> str:
-    """Return a period's name.
-
-    >>> [_label(unit, UNITS[unit](date(2021, 3, 4))) for unit in UNITS]
-    ['2021-03-04', '2021-W09', '2021-03', '2021 Q1', '2021', '2020s']
-    """
-    if unit == "day":
-        return date.fromordinal(number).isoformat()
-    if unit == "week":
-        year, week, _ = (date.fromordinal(7 * number + 1) + timedelta(3)).isocalendar()
-        return f"{year}-W{week:02}"
-    if unit == "month":
-        return f"{number // 12}-{number % 12 + 1:02}"
-    if unit == "quarter":
-        return f"{number // 4} Q{number % 4 + 1}"
-    return str(number) if unit == "year" else f"{10 * number}s"
 
 
 def _sorted(labels: set[str]) -> list[str]:
