@@ -55,12 +55,11 @@ def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):
     def no_space(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("swiftem.cli.topics_files.write_table", no_space)
+    monkeypatch.setattr("swiftem.cli.out_file._write_parquet", no_space)
     output = run(folder, "--topics", 2, "--out", tmp_path, code=1)
-    assert "could not be written" in output
-    assert "No space left on device" in output
+    assert "topic_words.parquet cannot be written (no space left on device)" in output
     output = run("--apply", tmp_path / "model.swiftem", folder, "--out", tmp_path, code=1)
-    assert "could not be written" in output
+    assert "document_topics.parquet cannot be written" in output
 
 
 def test_fewer_documents_than_topics(run, folder, tmp_path):

@@ -56,9 +56,7 @@ def made():
 @pytest.fixture(scope="module")
 def page(made, tmp_path_factory):
     days = [f"202{d % 4}-0{1 + d % 9}-1{d % 7}" for d in range(300)]
-    return write_page(
-        tmp_path_factory.mktemp("page") / "topics.html", *made, by=("day", group_documents(days, "day"))
-    )
+    return write_page(tmp_path_factory.mktemp("page") / "topics.html", *made, by=group_documents(days, "day"))
 
 
 @pytest.fixture
@@ -403,7 +401,7 @@ def test_no_text_runs(browser, tmp_path):
     )
     labels = group_documents([f"{EVIL}{d % 3}" for d in range(60)], EVIL)
     page = write_page(
-        tmp_path / "evil.html", model, corpus, shares, by=(EVIL, labels), title=EVIL, notes=[EVIL], fit=EVIL,
+        tmp_path / "evil.html", model, corpus, shares, by=labels, title=EVIL, notes=[EVIL], fit=EVIL,
         command=EVIL, settings={EVIL: EVIL}, facts={EVIL: EVIL}, files={EVIL: EVIL},
     )  # fmt: skip
     browser.open(page.as_uri())

@@ -5,26 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from swiftem.cli import options
-from swiftem.cli.console import (
-    FAILED,
-    INTERRUPTED,
-    Console,
-    fitted_with_warnings,
-    one_sentence,
-    refuse,
-    tell,
-)
+from swiftem.cli.console import INTERRUPTED, Console, fitted_with_warnings, one_sentence, refuse
 from swiftem.cli.options import ARGUMENTS, DATA, MODEL, OUTPUT, given, option, read_counts
-from swiftem.cli.out_file import writable_folder
+from swiftem.cli.out_file import writable_folder, write_result, writing
 from swiftem.cli.rows import open_model
 from swiftem.core.process import clock, uninterrupted
-from swiftem.show.numbers import counted, mean_text, seconds_text
+from swiftem.show.numbers import counted, mean_text
 
 if TYPE_CHECKING:
     from swiftem import PLSA
@@ -197,7 +189,7 @@ def _fit(
         if is_interrupted and not len(model.history_):
             raise KeyboardInterrupt  # the topics are those of the start
     ended = "Interrupted" if is_interrupted else "Converged" if model.converged_ else "Not converged"
-    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {seconds_text(clock() - began)}"
+    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {clock() - began:.1f} s"
     value = f"Mean log-likelihood of a word {mean_text(model.log_likelihood_)}."
     return Fit(model, f"{ended} {spent}. {value}", is_interrupted, selection)
 
@@ -210,8 +202,7 @@ def _write(console: Console, results: Results, out: Path) -> None:
     model, read, written = results.model, results.corpus.read, []
     is_interrupted = results.fit.is_interrupted
     try:
-        with uninterrupted():
-            out.mkdir(parents=True, exist_ok=True)
+        with uninterrupted(), writing(out / MODEL_FILE):
             if read.words is not None:  # otherwise scikit-learn would require them in every call
                 model.feature_names_in_ = np.array(read.words, dtype=object)
             model.save(out / MODEL_FILE)
@@ -223,19 +214,12 @@ def _write(console: Console, results: Results, out: Path) -> None:
             written.append(file.name)
     except KeyboardInterrupt:
         is_interrupted = True
-    except OSError as error:
-        _fail(out, error)
     if is_interrupted:
         console.say(f"Interrupted. Wrote {', '.join(written) or 'nothing'}.")
     if PAGE in written:
         console.say(f"Page: {out / PAGE} (open it in a browser); model and tables are beside it.")
     if is_interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _fail(out: Path, error: OSError) -> NoReturn:
-    tell(f"The results could not be written to {out}: {error.strerror or error}.")
-    raise typer.Exit(FAILED) from None
 
 
 def _model_of(file: Path, device: str | None) -> PLSA:
@@ -251,7 +235,7 @@ def _apply(
     console: Console, model: PLSA, corpus: Path, reading: dict[str, Any], names: TopicNames | None, out: Path
 ) -> None:
     """Find a model's topics in documents, show their shares, and write those of each to ``out``."""
-    from swiftem.cli.topics_files import write_documents
+    from swiftem.cli.topics_files import documents_table
     from swiftem.data import read_corpus
     from swiftem.topics.quality import topic_table
 
@@ -267,11 +251,8 @@ def _apply(
     console.say_all(found.notes)
     console.say(f"{counted(len(found), 'document')} with {found.n_tokens:,.10g} known words.")
     shares = model.transform(found.counts)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        file = write_documents(out, found, shares)
-    except OSError as error:
-        _fail(out, error)
+    file = out / "document_topics.parquet"
+    write_result(file, documents_table(found.names, found.counts, shares))
     lengths = np.asarray(found.counts.sum(axis=1), dtype=np.float64).ravel()
     console.say(topic_table(model, given_names, shares=lengths @ shares / lengths.sum()))
     console.say(f"Shares of the topics in each document: {file}")

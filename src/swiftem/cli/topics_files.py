@@ -5,7 +5,7 @@ A corpus of counts that is larger than the memory limit is read in blocks, and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.cli.out_file import write_table, write_table_blocks
+from swiftem.cli.out_file import write_table_blocks, writing
 from swiftem.core.describe import environment
 from swiftem.core.files import in_words, replacing, write_atomically
 from swiftem.core.problem import read_memory_limit
 from swiftem.core.types import Array
 from swiftem.data.documents.corpus import USED_BY, check_for_format, open_documents, read_corpus, recognise
-from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledDocuments
+from swiftem.data.documents.counts import CorpusCounts, Counts, DocumentSource, SpooledDocuments
 from swiftem.fit.selection import Selection
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import mean_text
@@ -39,6 +39,10 @@ NAMES = {"uci": "document {}", "lda-c": "line {}"}
 """How documents are named, by their numbers from 1, in the formats that are read in blocks."""
 
 
+Columns = dict[str, NDArray[Any]]
+"""A table, or a block of its rows."""
+
+
 class Corpus(NamedTuple):
     """A corpus in a file or folder.
 
@@ -48,7 +52,7 @@ class Corpus(NamedTuple):
         The file or folder.
     read : CorpusCounts
         The documents, or some of those with words, at equal distances, if they are read in blocks.
-    groups, by : DocumentGroups and str, or None
+    groups : DocumentGroups or None
         The documents by a column.
     source : DocumentSource or None
         All documents, if they are read in blocks.
@@ -59,7 +63,6 @@ class Corpus(NamedTuple):
     path: Path
     read: CorpusCounts
     groups: DocumentGroups | None
-    by: str | None
     source: DocumentSource | None
     n_documents: int
     n_tokens: float
@@ -164,7 +167,7 @@ def read_counts_of(path: Path, memory_limit: str | None, reading: Mapping[str, A
         n_documents, n_tokens = len(read), read.n_tokens
     by = reading["label_column"]
     groups = None if by is None else group_documents(read.labels or (), by)
-    return Corpus(path, read, groups, by, source, n_documents, n_tokens)
+    return Corpus(path, read, groups, source, n_documents, n_tokens)
 
 
 def write_results(results: Results, out: Path) -> Iterator[Path]:
@@ -174,20 +177,21 @@ def write_results(results: Results, out: Path) -> Iterator[Path]:
     # Not doc_topic_, which is a pass behind the topics: new texts are folded in, too.
     shares = model.transform(read.counts)
     files = {"model.swiftem": "the model; swiftem topics --apply gives new texts to it"}
-    for file, what in _tables(results, out, shares):
+    for name, blocks, what in _tables(results, shares):
+        file = out / f"{name}.parquet"
+        with writing(file):
+            write_table_blocks(file, blocks)
         files[file.name] = what
+        yield file
+    if results.fit.selection is not None and find_spec("matplotlib"):
+        file = out / "numbers_of_topics.svg"
+        with writing(file), replacing(file) as picture:
+            results.fit.selection.plot()[0].figure.savefig(picture, format="svg")
+        files[file.name] = "perplexity, coherence and stability as a picture"
         yield file
     summary = summarise_topics(model, read, given=results.names)
     title = corpus.path.resolve().name or str(corpus.path)
-    content = explorer_content(
-        model,
-        read,
-        shares,
-        summary,
-        title=title,
-        names=results.names,
-        by=None if corpus.groups is None else (str(corpus.by), corpus.groups),
-    )
+    content = explorer_content(model, read, shares, summary, title=title, by=corpus.groups)
     facts = environment("scipy", "scikit-learn") | {
         "threads": str(get_threads()),
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -203,82 +207,56 @@ def write_results(results: Results, out: Path) -> Iterator[Path]:
         notes=results.notes,
         files=files,
     )
-    write_atomically(out / "topics.html", html.encode("utf-8", "backslashreplace"))
-    yield out / "topics.html"
+    file = out / "topics.html"
+    with writing(file):
+        write_atomically(file, html.encode("utf-8", "backslashreplace"))
+    yield file
 
 
-def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
-    """Write the table of documents: name, number of words, and a share for each topic; return the file."""
-    file = folder / "document_topics.parquet"
-    lengths, names = np.asarray(corpus.counts.sum(axis=1)).ravel(), np.array(corpus.names, dtype=object)
-    write_table(file, {"document": names, "words": lengths, **topic_columns(shares)})
-    return file
+def documents_table(names: Sequence[str], counts: Counts, shares: Array) -> Columns:
+    """Return the table of documents: name, number of words, and a share for each topic."""
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    return {"document": np.array(names, dtype=object), "words": lengths, **_of_topics(shares)}
 
 
-def _documents_in_blocks(
-    source: DocumentSource, format: str, model: PLSA
-) -> Iterator[dict[str, NDArray[Any]]]:
+def _documents_in_blocks(source: DocumentSource, format: str, model: PLSA) -> Iterator[Columns]:
     """Yield the table of documents, block by block."""
     for first, counts in source.blocks(BLOCK):
-        lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-        there = np.flatnonzero(lengths)
+        there = np.flatnonzero(np.diff(counts.indptr))
         names = [_name(format, first + row) for row in there.tolist()]
-        columns = topic_columns(model.transform(counts[there]))
-        yield {"document": np.array(names, dtype=object), "words": lengths[there], **columns}
+        yield documents_table(names, counts[there], model.transform(counts[there]))
 
 
-def topic_columns(shares: Array) -> dict[str, NDArray[Any]]:
+def _of_topics(shares: Array) -> Columns:
     """Return the columns of a table of shares (n, K)."""
     return {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
 
 
-def _tables(results: Results, out: Path, shares: Array) -> Iterator[tuple[Path, str]]:
-    """Write the tables; yield each file with a description when it is whole."""
-    yield _write_words(results, out), "every topic's words with their probabilities"
-    corpus = results.corpus
-    if corpus.source is None:
-        yield write_documents(out, corpus.read, shares), "every document's topics"
-    else:
-        file = out / "document_topics.parquet"
-        write_table_blocks(file, _documents_in_blocks(corpus.source, corpus.read.format, results.model))
-        yield file, "every document's topics"
-    if corpus.groups is not None:
-        yield _write_groups(corpus.groups, corpus.read, out, str(corpus.by), shares), f"topics by {corpus.by}"
-    if results.fit.selection is not None:
-        rows = results.fit.selection.table
-        file = out / "numbers_of_topics.parquet"
-        columns = {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields}
-        write_table(file, columns)
-        yield file, "perplexity, coherence and stability by number of topics"
-        if find_spec("matplotlib"):
-            file = out / "numbers_of_topics.svg"
-            with replacing(file) as picture:
-                results.fit.selection.plot()[0].figure.savefig(picture, format="svg")
-            yield file, "the same as a picture"
-
-
-def _write_words(results: Results, out: Path) -> Path:
-    components = np.asarray(results.model.components_)
+def _tables(results: Results, shares: Array) -> Iterator[tuple[str, Iterable[Columns], str]]:
+    """Yield the name of each table, its blocks, and a description."""
+    corpus, model, selection = results.corpus, results.model, results.fit.selection
+    components, read = np.asarray(model.components_), corpus.read
     order = np.argsort(-components, axis=1, kind="stable")
-    file = out / "topic_words.parquet"
-    columns = {
+    words: Columns = {
         "topic": np.repeat(np.arange(len(components)), components.shape[1]),
-        "word": np.array(results.corpus.read.word_names(), dtype=object)[order.ravel()],
+        "word": np.array(read.word_names(), dtype=object)[order.ravel()],
         "probability": np.take_along_axis(components, order, axis=1).ravel(),
     }
-    write_table(file, columns)
-    return file
-
-
-def _write_groups(groups: DocumentGroups, corpus: CorpusCounts, out: Path, by: str, shares: Array) -> Path:
-    """Write the table of groups: label, documents, words, and a share for each topic; return the file."""
-    sums, documents = tokens_by_group(groups, corpus, shares)
-    words = sums.sum(axis=1)
-    file = out / "topics_by.parquet"
-    labels = np.array(groups.labels, dtype=object)
-    of_words = topic_columns(sums / np.where(words > 0, words, np.nan)[:, None])
-    write_table(file, {by: labels, "documents": documents, "words": words, **of_words})
-    return file
+    yield "topic_words", [words], "every topic's words with their probabilities"
+    documents: Iterable[Columns] = [documents_table(read.names, read.counts, shares)]
+    if corpus.source is not None:
+        documents = _documents_in_blocks(corpus.source, read.format, model)
+    yield "document_topics", documents, "every document's topics"
+    if corpus.groups is not None:
+        sums, sizes = tokens_by_group(corpus.groups, read, shares)
+        tokens = sums.sum(axis=1)
+        by = {corpus.groups.column: np.array(corpus.groups.labels, dtype=object), "documents": sizes}
+        of_words = _of_topics(sums / np.where(tokens > 0, tokens, np.nan)[:, None])
+        yield "topics_by", [by | {"words": tokens} | of_words], f"topics by {corpus.groups.column}"
+    if selection is not None:
+        rows = selection.table
+        columns = {name: np.array([getattr(row, name) for row in rows]) for name in rows[0]._fields}
+        yield "numbers_of_topics", [columns], "perplexity, coherence and stability by number of topics"
 
 
 def _settings(results: Results) -> dict[str, str]:

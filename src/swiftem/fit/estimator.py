@@ -53,6 +53,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     verbose: int
     max_iter: int
 
+    converged_: bool
+    n_iter_: int
+    method_: str
+    history_: History
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
     @abstractmethod
     def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the fitted parameters by their names in attributes and files."""

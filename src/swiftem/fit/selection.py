@@ -123,7 +123,7 @@ class Selection(Generic[Estimator, Row]):
             axes = new_figure(1, len(self.curves)).subplots(1, len(self.curves))
         panels = [axes] if len(self.curves) == 1 else axes
         for panel, (label, values) in zip(panels, self.curves.items(), strict=True):
-            draw_criterion(values, chosen, label, panel)
+            draw_criterion(panel, values, chosen, label)
         return axes
 
     def to_pandas(self) -> Any:

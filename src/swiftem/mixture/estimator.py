@@ -95,16 +95,10 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     missing: str
 
     weights_: NDArray[Any]
-    converged_: bool
-    n_iter_: int
     lower_bound_: float
     lower_bounds_: list[float]
-    method_: str
-    history_: History
     stationarity_: float
     log_likelihood_: float
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
 
     @abstractmethod
     def _model(self) -> AnyMixtureModel:

@@ -55,59 +55,36 @@ def new_figure(rows: int, columns: int) -> Any:
 
 
 def draw_criterion(
-    values: Mapping[str, Mapping[int, float]], best: tuple[str, int], label: str, axes: Any = None
-) -> Any:
+    axes: Any, values: Mapping[str, Mapping[int, float]], best: tuple[str, int], label: str
+) -> None:
     """Plot a criterion against the number of components, one line per covariance type.
 
     Parameters
     ----------
+    axes
+        Axes to use.
     values : mapping of str to mapping of int to float
         The criterion by covariance type and number of components, without failed fits.
     best : tuple of str and int
         Covariance type and number of components to mark.
     label : str
         Label of the criterion.
-    axes
-        Axes to use, by default those of a new figure; they are returned.
     """
-    axes = new_axes() if axes is None else axes
     from matplotlib.ticker import MaxNLocator
 
     plain_axes(axes, x="number of components", y=label)
     for number, (kind, line) in enumerate(values.items()):
         colour, marker = KINDS.get(kind, (COLOURS[number % len(COLOURS)], "o"))
         counts = sorted(line)
-        axes.plot(
-            counts,
-            [line[count] for count in counts],
-            "-",
-            color=colour,
-            linewidth=1.8,
-            marker=marker,
-            markersize=5,
-            label=kind,
-        )
+        found = [line[count] for count in counts]
+        axes.plot(counts, found, color=colour, linewidth=1.8, marker=marker, markersize=5, label=kind)
     kind, count = best
-    axes.plot(
-        [count],
-        [values[kind][count]],
-        "o",
-        markersize=15,
-        markerfacecolor="none",
-        markeredgecolor="black",
-        markeredgewidth=1.6,
-    )
-    axes.annotate(
-        f"best: {kind}, {count}" if len(values) > 1 else f"best: {count}",
-        xy=(count, values[kind][count]),
-        xytext=(0, -12),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontweight="bold",
-    )
+    place = count, values[kind][count]
+    axes.plot(*place, "ko", markersize=15, markerfacecolor="none", markeredgewidth=1.6)
+    text = f"best: {kind}, {count}" if len(values) > 1 else f"best: {count}"
+    below = {"xytext": (0, -12), "textcoords": "offset points", "ha": "center", "va": "top"}
+    axes.annotate(text, place, **below, fontweight="bold")
     axes.margins(y=0.14)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(values) > 1:
         axes.legend(title="covariances" if set(values) <= set(KINDS) else "family", frameon=False)
-    return axes

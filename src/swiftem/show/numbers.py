@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
-from swiftem.methods import METHODS
-
 
 def signed(value: float, digits: int) -> str:
     """Return a number that may be negative, with this number of digits and a true minus.
@@ -48,17 +46,6 @@ def share_text(share: float) -> str:
     return f"{share:.1%}"
 
 
-def seconds_text(seconds: float) -> str:
-    """Return a duration with two or three digits.
-
-    >>> seconds_text(0.0213), seconds_text(0.284), seconds_text(3.14), seconds_text(75.0)
-    ('21 ms', '284 ms', '3.1 s', '75 s')
-    """
-    if seconds < 0.9995:
-        return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.2g} ms"
-    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-
-
 class Style(NamedTuple):
     """The paper's name of a method, its colour, and its line style."""
 
@@ -79,20 +66,11 @@ STYLES: dict[str, Style] = {
     "em+anderson": Style("EM, Anderson", "#7B3F9E", ":"),
     "fiem-shuffled": Style("fiEM, shuffled j", "#CC79A7", "-."),
     "iem-cyclic": Style("iEM, cyclic", "#009E73", "--"),
+    "opt-fiem": Style("opt-fiem", "#56B4E9", "-"),
+    "spider": Style("spider", "#B8A000", "-."),
 }
 """By the name that users write."""
 
-LATER = (
-    ("#56B4E9", "-"),
-    ("#B8A000", "-."),
-    ("#4B5320", ":"),
-    ("#8C1C13", "--"),
-    ("#332288", "-."),
-    ("#A6761D", ":"),
-    ("#2E8B8B", "--"),
-    ("#AA4499", "-"),
-)
-"""Colours and lines of the library's methods that are not in the paper, in their order."""
 OTHER = "#777777"
 """Colour of a method that is not the library's."""
 
@@ -103,9 +81,6 @@ def style_of(method: str) -> Style:
     >>> style_of("sem-vr").label, style_of("mine").label
     ('sEM-VR', 'mine')
     """
-    later = [name for name in METHODS if name not in STYLES]
-    if method in later[: len(LATER)]:
-        return Style(method, *LATER[later.index(method)])
     return STYLES.get(method, Style(method, OTHER, "-."))
 
 

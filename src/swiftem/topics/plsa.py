@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from swiftem.core.checks import (
 )
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import is_planned, like
-from swiftem.data.documents.counts import canonical
+from swiftem.data.documents.counts import Counts, canonical
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
@@ -57,9 +57,6 @@ from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_a
 from swiftem.topics.quality import LAMBDA
 from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import INITS, LEARN, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
-
-if TYPE_CHECKING:
-    from swiftem.data.documents.counts import Counts
 
 Corpora = TypeVar("Corpora", bound=AnyDocuments)
 OF_FIT = ("history_", "stationarity_", "log_likelihood_")
@@ -211,13 +208,7 @@ class PLSA(
     alpha_: Array = field(init=False)
     background_: int | None = field(init=False)
     components_: Array = field(init=False)
-    converged_: bool = field(init=False)
     doc_topic_: Array = field(init=False)
-    feature_names_in_: NDArray[Any] = field(init=False)
-    history_: History = field(init=False)
-    method_: str = field(init=False)
-    n_features_in_: int = field(init=False)
-    n_iter_: int = field(init=False)
     topic_counts_: Array = field(init=False)
     _word_counts: Array = field(init=False)
     _is_stream: bool = field(init=False)
@@ -492,7 +483,12 @@ class PLSA(
         """Return the mean log-likelihood per token of documents, which are folded in."""
         check_is_fitted(self)
         documents = self._documents(X, sample_weight, reset=False)
-        return quality.mean_likelihood(documents, self.components_, self.alpha_, **FOLD_IN)
+        if not documents.total > 0:
+            raise ValueError("X must have at least one token, got none.")
+        if isinstance(documents, UnitDocuments):
+            return documents.log_likelihood(self.components_, self.alpha_, **FOLD_IN) / documents.total
+        _, found = documents.fold_in(self.components_, self.alpha_, **FOLD_IN)
+        return float((documents.weight * found).sum() / documents.total)
 
     def perplexity(self, X: Any, *, random_state: int = 0) -> float:
         """Return the perplexity of new documents by completion; lower is better.

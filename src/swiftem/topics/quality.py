@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,13 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import check_choice, check_int, in_numpy, shown
 from swiftem.core.types import Array, Index
+from swiftem.data.documents.counts import Counts
 from swiftem.show.numbers import counted, share_text
 from swiftem.show.table import Table
-from swiftem.topics.compute.units import UnitDocuments
 
 if TYPE_CHECKING:
-    from swiftem.data.documents.counts import Counts
-    from swiftem.topics.compute.corpus import Corpus
     from swiftem.topics.plsa import PLSA
 
 LAMBDA = 0.5
@@ -173,18 +172,6 @@ def coherence_of(X: Counts, topics: Array, measure: str, n: int) -> Array:
     return coherence
 
 
-def mean_likelihood(
-    documents: Corpus | UnitDocuments, topics: Array, alpha: Array, *, max_iter: int, tol: float
-) -> float:
-    """Return the mean log-likelihood per token of documents, which are folded in."""
-    if not documents.total > 0:
-        raise ValueError("X must have at least one token, got none.")
-    if isinstance(documents, UnitDocuments):
-        return documents.log_likelihood(topics, alpha, max_iter, tol) / documents.total
-    _, found = documents.fold_in(topics, alpha, max_iter=max_iter, tol=tol)
-    return float((documents.weight * found).sum() / documents.total)
-
-
 def representative(shares: Array, lengths: Array | None, n: int) -> Index:
     """Return the documents with the largest shares of each topic, shape (K, n); short ones count less."""
     weight = np.ones(len(shares))
@@ -264,19 +251,15 @@ def shares_by_label(
 
 def members_of(groups: Sequence[Sequence[int]], n_topics: int) -> list[list[int]]:
     """Return all topics in groups, some of one topic, in the order of their first members."""
-    if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
-        raise TypeError(f"groups must be a list of lists of topics, got {shown(groups)}.")
-    found: list[list[int]] = []
-    for group in groups:
-        if isinstance(group, str) or not isinstance(group, Sequence | np.ndarray):
-            raise TypeError(f"groups must be a list of lists of topics, got {shown(group)} in it.")
-        found.append(
-            sorted(check_int("a topic in groups", k, minimum=0, maximum=n_topics - 1) for k in group)
-        )
+    for given in chain([groups], groups):
+        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+            raise TypeError(f"groups must be a list of lists of topics, got {shown(given)}.")
+    limits = {"minimum": 0, "maximum": n_topics - 1}
+    found = [sorted(check_int("a topic in groups", k, **limits) for k in group) for group in groups]
     named = [k for group in found for k in group]
-    twice = next((k for k in named if named.count(k) > 1), None)
-    if twice is not None:
-        raise ValueError(f"groups must name each topic at most once, got {twice} twice.")
+    for k in named:
+        if named.count(k) > 1:
+            raise ValueError(f"groups must name each topic at most once, got {k} twice.")
     alone = [[k] for k in range(n_topics) if k not in set(named)]
     return sorted([*(group for group in found if group), *alone])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from swiftem.core.problem import BASE, Budget
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
-from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse, stacked
+from swiftem.data.documents.counts import Counts, DocumentSource, checked_sparse, is_sparse, stacked
 from swiftem.data.units.source import current_client, parts_of, token_of
 from swiftem.fit.config import budget, device_memory_limit
 from swiftem.methods import VarianceReducedEM
@@ -35,9 +35,6 @@ from swiftem.topics.compute.corpus import (
 )
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.resolve import Facts, Place, TopicSpec
-
-if TYPE_CHECKING:
-    from swiftem.data.documents.counts import Counts
 
 AnyDocuments = Documents | StreamedDocuments | UnitDocuments
 

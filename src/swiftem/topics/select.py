@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,14 +15,12 @@ from swiftem.core.checks import check_real
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
+from swiftem.data.documents.counts import Counts
 from swiftem.fit.estimator import InterruptedWarning
 from swiftem.fit.selection import Selection, read_numbers, teller
 from swiftem.show.table import Table
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.resolve import Facts, resolve
-
-if TYPE_CHECKING:
-    from swiftem.data.documents.counts import Counts
 
 GROUPS = 10
 """Groups of held-out documents, from which the standard error of a difference is estimated."""

@@ -237,7 +237,6 @@ class BoundPLSA(BoundModel):
 
     def unpack(self, s: Array) -> PLSAStatistics:
         """Return named views of flat statistics of shape (K·(D + V),)."""
-        size = self.model.n_topics * (self.n_documents + self.n_words)
-        if np.shape(s) != (size,):
-            raise ValueError(f"s must have shape ({size},), got {np.shape(s)}.")
+        if np.shape(s) != (self.size,):
+            raise ValueError(f"s must have shape ({self.size},), got {np.shape(s)}.")
         return self.model.unpack(s, n_words=self.n_words)

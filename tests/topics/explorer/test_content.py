@@ -110,7 +110,7 @@ def test_a_passage_is_where_the_words_are():
 )  # fmt: skip
 def test_dates(values, unit, labels):
     found = group_documents(values, "day")
-    assert (found.kind, found.unit, found.labels) == ("date", unit, labels)
+    assert (found.unit, found.labels) == (unit, labels)
     assert found.group.tolist() == [0, len(labels) - 1]
 
 
@@ -123,7 +123,7 @@ def test_dates_of_two_readings_are_said():
 
 def test_labels():
     found = group_documents(["10", "9", "", "9"], "stars")
-    assert (found.kind, found.labels, found.group.tolist()) == ("label", ["9", "10"], [1, 0, -1, 0])
+    assert (found.unit, found.labels, found.group.tolist()) == ("", ["9", "10"], [1, 0, -1, 0])
     assert found.notes == ["1 document has no value in column 'stars'."]
     found = group_documents(["2021-01-01"] * 19 + ["unknown"], "day")
     assert (found.kind, found.notes) == ("date", ["1 document has no date in column 'day'."])
@@ -141,7 +141,7 @@ def test_numbers_survive_the_packing():
         shares,
         summary,
         title="toy",
-        by=("half", group_documents([str(d % 2) for d in range(400)], "half")),
+        by=group_documents([str(d % 2) for d in range(400)], "half"),
     )
     start = unpack(found["entries"]["start"], "<u4")
     word, log = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -23,9 +23,8 @@ from swiftem.data.stored import read_ahead
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-    Counts = sp.csr_array[Any, tuple[int, int]]
-    Coordinates = sp.coo_array[Any, tuple[int, int]]
-
+Counts: TypeAlias = "sp.csr_array[Any, tuple[int, int]]"
+Coordinates: TypeAlias = "sp.coo_array[Any, tuple[int, int]]"
 PathName = str | os.PathLike[str]
 Sparse = Any
 """A sparse matrix of SciPy, in any form."""

@@ -181,8 +181,6 @@ class TokenSource(ArraySource):
         document, word = _numbers("documents", documents), _numbers("words", words)
         if document.shape != word.shape:
             raise ValueError(f"words must have the length of documents, {len(document)}, got {len(word)}.")
-        if not len(document):
-            raise ValueError("data must have at least one token, got none.")
         self.n_documents = _size("n_documents", n_documents, document)
         self.n_words = _size("n_words", n_words, word)
         super().__init__(np.stack([document, word], axis=1), sample_weight)
@@ -207,7 +205,7 @@ def _numbers(name: str, values: ArrayLike) -> Index:
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), one number per token, got {array.shape}.")
     if not len(array):
-        return np.empty(0, dtype=np.intp)
+        raise ValueError("data must have at least one token, got none.")
     numbers = as_integers(name, array)
     if (numbers < 0).any():
         raise ValueError(f"{name} must count from 0, got {numbers.min()}.")

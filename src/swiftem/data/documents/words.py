@@ -17,15 +17,13 @@ from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from itertools import count as count_from
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from swiftem.core.checks import check_int, check_real, shortened, shown
 from swiftem.core.types import Array, Index
-
-if TYPE_CHECKING:
-    from swiftem.data.documents.counts import Counts
+from swiftem.data.documents.counts import Counts
 
 Phrases = Collection[tuple[str, ...]]
 """Pairs of words."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from swiftem.core.types import Array, Index
 from swiftem.data.documents.counts import CorpusCounts
 from swiftem.topics.explorer.groups import DocumentGroups, tokens_by_group
+from swiftem.topics.plsa import PLSA
 from swiftem.topics.quality import LAMBDA, relevance_of, representative
-
-if TYPE_CHECKING:
-    from swiftem.topics.plsa import PLSA
 
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -165,8 +163,7 @@ def explorer_content(
     summary: TopicSummary,
     *,
     title: str,
-    names: Sequence[str] | None = None,
-    by: tuple[str, DocumentGroups] | None = None,
+    by: DocumentGroups | None = None,
 ) -> dict[str, Any]:
     """Return the content of the page, for :func:`as_json`.
 
@@ -179,17 +176,15 @@ def explorer_content(
     shares : ndarray, shape (D, K)
         The documents' topics.
     summary : TopicSummary
-        The topics' shares and coherence.
+        The topics' names, shares and coherence.
     title : str
         Name of the corpus.
-    names : sequence of str, length K, optional
-        Names of topics; an empty one is made of words.
-    by : tuple of str and DocumentGroups, optional
-        Name of a column, and the groups of documents by its values.
+    by : DocumentGroups, optional
+        The groups of documents by a column.
     """
     components, prevalence = np.asarray(model.components_), np.asarray(model.topic_prevalence())
     similarity = model.topic_similarity(measure="hellinger")
-    place = topic_map(similarity, prevalence)
+    x, y, radius, colour = topic_map(similarity, prevalence)
     by_number = sorted(summary.topics, key=lambda topic: topic.number)
     kept = np.flatnonzero(components.max(axis=0) >= LEAST)
     typical = _typical(corpus, shares)
@@ -201,13 +196,13 @@ def explorer_content(
         "totals": [summary.n_documents, summary.n_tokens, summary.n_words],
         "topics": [
             {
-                "name": names[topic.number] if names else "",
+                "name": topic.given,
                 "share": round(topic.prevalence, 6),
                 "coherence": round(topic.coherence, 3) if isfinite(topic.coherence) else None,
-                "x": round(float(place.x[k]), 4),
-                "y": round(float(place.y[k]), 4),
-                "r": round(float(place.radius[k]), 4),
-                "colour": int(place.colour[k]),
+                "x": round(float(x[k]), 4),
+                "y": round(float(y[k]), 4),
+                "r": round(float(radius[k]), 4),
+                "colour": int(colour[k]),
                 "documents": inverse[typical[k]].tolist(),
                 **({"background": True} if topic.is_background else {}),
             }
@@ -220,7 +215,7 @@ def explorer_content(
     }
     content |= _of_words(corpus, (prevalence @ components)[kept], kept, inverse)
     if by is not None:
-        content["by"] = _groups(corpus, shares, chosen, *by)
+        content["by"] = _groups(corpus, shares, chosen, by)
     content["key"] = sha256(as_json(content).encode("utf-8", "replace")).hexdigest()[:16]
     return content
 
@@ -366,14 +361,12 @@ def _of_words(corpus: CorpusCounts, marginal: Array, kept: Index, inverse: Index
     }
 
 
-def _groups(
-    corpus: CorpusCounts, shares: Array, chosen: Index, column: str, groups: DocumentGroups
-) -> dict[str, Any]:
+def _groups(corpus: CorpusCounts, shares: Array, chosen: Index, groups: DocumentGroups) -> dict[str, Any]:
     """Return the topics' shares by group, and the groups of documents."""
     sums, documents = tokens_by_group(groups, corpus, shares)
     return {
-        "column": column,
-        "kind": groups.kind,
+        "column": groups.column,
+        "kind": "date" if groups.unit else "label",
         "unit": groups.unit,
         "labels": groups.labels,
         "documents": documents.tolist(),
@@ -432,27 +425,8 @@ def passage(text: str, weights: Mapping[str, float], length: int = 240) -> str:
     return ("… " if start else "") + part
 
 
-class TopicMap(NamedTuple):
-    """Positions of topics.
-
-    Attributes
-    ----------
-    x, y : ndarray, shape (K,)
-        Centres, within [0, 1] × [0, HEIGHT].
-    radius : ndarray, shape (K,)
-        Radii; areas are proportional to shares, unless a topic is very small or large.
-    colour : ndarray of int, shape (K,)
-        Groups of neighbours on the map, from 0 to at most 7.
-    """
-
-    x: Array
-    y: Array
-    radius: Array
-    colour: Index
-
-
-def topic_map(similarity: Array, shares: Array) -> TopicMap:
-    """Return the map.
+def topic_map(similarity: Array, shares: Array) -> tuple[Array, Array, Array, Index]:
+    """Return where topics are on the map, and their circles.
 
     Distances are √(1 − similarity), summed along links between near topics: topics of different subjects
     share hardly a word, so that direct distances are almost equal. Multidimensional scaling gives positions;
@@ -465,12 +439,21 @@ def topic_map(similarity: Array, shares: Array) -> TopicMap:
     shares : ndarray, shape (K,)
         Sizes.
 
+    Returns
+    -------
+    x, y : ndarray, shape (K,)
+        Centres, within [0, 1] × [0, HEIGHT].
+    radius : ndarray, shape (K,)
+        Radii; areas are proportional to shares, unless a topic is very small or large.
+    colour : ndarray of int, shape (K,)
+        Groups of neighbours on the map, from 0 to at most 7.
+
     Examples
     --------
     >>> similarity = np.array([[1, 0.8, 0.1], [0.8, 1, 0.1], [0.1, 0.1, 1]])
-    >>> found = topic_map(similarity, np.array([0.5, 0.3, 0.2]))
-    >>> apart = np.hypot(found.x - found.x[0], found.y - found.y[0])
-    >>> bool(apart[1] < apart[2]), bool((apart[1:] > found.radius[0] + found.radius[1:]).all())
+    >>> x, y, radius, _ = topic_map(similarity, np.array([0.5, 0.3, 0.2]))
+    >>> apart = np.hypot(x - x[0], y - y[0])
+    >>> bool(apart[1] < apart[2]), bool((apart[1:] > radius[0] + radius[1:]).all())
     (True, True)
     """
     radius = _radii(shares)
@@ -478,8 +461,7 @@ def topic_map(similarity: Array, shares: Array) -> TopicMap:
     np.fill_diagonal(distance, 0.0)
     place = _scaled(_along_links(distance))
     place = _apart(_into_map(place, radius), radius)
-    colour = _colours(place)
-    return TopicMap(place[:, 0], place[:, 1], radius, colour)
+    return place[:, 0], place[:, 1], radius, _colours(place)
 
 
 def _radii(shares: Array) -> Array:
@@ -522,12 +504,6 @@ def _scaled(distance: Array) -> Array:
     return np.asarray(PCA(2, svd_solver="full").fit_transform(place))
 
 
-def _distances(place: Array) -> tuple[Array, Array, Array]:
-    """Return differences of x and of y, and distances, shape (K, K)."""
-    dx, dy = (place[:, i, None] - place[:, i] for i in (0, 1))
-    return dx, dy, np.sqrt(dx * dx + dy * dy)
-
-
 def _rounds(most: int, n_topics: int) -> int:
     """Return the number of rounds, each of which costs K² operations: fewer for more than 200 topics."""
     return min(most, max(40, most * 40_000 // n_topics**2))
@@ -553,7 +529,8 @@ def _apart(place: Array, radius: Array) -> Array:
     np.fill_diagonal(wanted, 0.0)
     rounds = _rounds(600, len(place))
     for step in range(rounds):
-        dx, dy, apart = _distances(place)
+        dx, dy = (place[:, i, None] - place[:, i] for i in (0, 1))
+        apart = np.sqrt(dx * dx + dy * dy)
         np.fill_diagonal(apart, 1.0)
         overlap = np.maximum(wanted - apart, 0.0)
         if 2 * step >= rounds and overlap.max() < 1e-4:

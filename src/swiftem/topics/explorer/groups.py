@@ -30,10 +30,11 @@ class DocumentGroups(NamedTuple):
 
     Attributes
     ----------
-    kind : str
-        ``"date"`` or ``"label"``.
+    column : str
+        Name of the column.
     unit : str
-        The period of dates: ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"`` or ``"decade"``.
+        The period of dates: ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"`` or ``"decade"``;
+        empty for labels.
     labels : list of str, length G
         The groups, in order; periods without documents are there, too.
     group : ndarray of int, shape (D,)
@@ -42,7 +43,7 @@ class DocumentGroups(NamedTuple):
         Sentences on what was left out or guessed.
     """
 
-    kind: str
+    column: str
     unit: str
     labels: list[str]
     group: Index
@@ -97,7 +98,7 @@ def group_documents(values: Sequence[str], column: str) -> DocumentGroups:
         have = "has" if missing == 1 else "have"
         what = "date" if unit else "value"
         notes.append(f"{counted(missing, 'document')} {have} no {what} in column {column!r}.")
-    return DocumentGroups("date" if unit else "label", unit, labels, group, notes)
+    return DocumentGroups(column, unit, labels, group, notes)
 
 
 def tokens_by_group(groups: DocumentGroups, corpus: CorpusCounts, shares: Array) -> tuple[Array, Index]:

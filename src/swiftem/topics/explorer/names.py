@@ -6,15 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from swiftem.core.types import Array, Index
 from swiftem.show.numbers import counted
-
-if TYPE_CHECKING:
-    from swiftem.topics.plsa import PLSA
+from swiftem.topics.plsa import PLSA
 
 KIND = "topic names"
 LARGEST = 1 << 24
