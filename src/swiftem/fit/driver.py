@@ -19,21 +19,6 @@ from swiftem.core.types import Theta, Tree
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
 
-__all__ = [
-    "Callbacks",
-    "Drive",
-    "FitState",
-    "Moment",
-    "Outcome",
-    "Phase",
-    "StartCheckpoint",
-    "StartWatch",
-    "Step",
-    "Watcher",
-    "drive",
-    "progress_bar",
-]
-
 
 class Moment(NamedTuple):
     """State of a fit when its objective was evaluated.
@@ -115,19 +100,15 @@ class Step(Protocol):
 
     def begin(self, drive: Drive) -> None:
         """Begin a phase; not called if it resumes from a checkpoint."""
-        ...
 
     def advance(self, drive: Drive) -> Outcome | None:
         """Advance the fit and call ``drive.note``; return how the phase ended, or None if it goes on."""
-        ...
 
     def kept(self) -> Tree:
         """Return what the next step depends on beside the fit."""
-        ...
 
     def restore(self, kept: Any) -> None:
         """Restore what :meth:`kept` returned; raise an error if it has another form."""
-        ...
 
 
 @dataclass(frozen=True)

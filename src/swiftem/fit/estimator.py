@@ -23,8 +23,6 @@ from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, save_arrays
 from swiftem.fit.parameters import Allowed, check_parameters
 from swiftem.fit.validated import as_table
 
-__all__ = ["Estimator", "InterruptedWarning"]
-
 
 class InterruptedWarning(ConvergenceWarning):  # type: ignore[misc]
     """Ctrl-C ended a fit; the estimator has what there was."""

@@ -12,8 +12,6 @@ from swiftem.core.method import EStep
 from swiftem.core.types import Array
 from swiftem.methods.accelerated import Acceleration, Anderson
 
-__all__ = ["MOST_PASSES", "MULTIPLE", "NEGLIGIBLE", "Leaps", "Remaining"]
-
 MULTIPLE = 8.0
 """Maximum remaining gain of a converged fit, in units of ``tol``."""
 NEGLIGIBLE = 0.005

@@ -36,22 +36,6 @@ from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, parts_of, units_of
 from swiftem.fit.config import get_config
 
-__all__ = [
-    "Read",
-    "RowSource",
-    "as_table",
-    "blocks_of",
-    "chunk_by_chunk",
-    "in_memory",
-    "is_stored",
-    "open_rows",
-    "refuse_table",
-    "rows_of",
-    "some_rows",
-    "stored_source",
-]
-
-
 RowSource: TypeAlias = ArraySource | StoredSource | UnitSource
 
 
