@@ -382,8 +382,8 @@ class Callbacks(NamedTuple):
 
     Attributes
     ----------
-    begin : callable
-        Returns the context of a fit of so many starts.
+    context : CallbackContext
+        Scikit-learn's context of the fit.
     arguments : dict
         What every callback receives.
     attributes_of : callable
@@ -392,7 +392,7 @@ class Callbacks(NamedTuple):
         Maximum number of "pass" tasks of a start, if known.
     """
 
-    begin: Callable[[int], Any]
+    context: Any
     arguments: dict[str, Any]
     attributes_of: Callable[[Any], dict[str, Any]]
     most_passes: int | None
@@ -435,14 +435,12 @@ class Watcher:
     callbacks: Callbacks | None = None
     at_once: bool = True
     is_fitted: bool = False
-    context: Any = None
     bar: Any = None
     _open: list[StartWatch] = field(default_factory=list)
 
     def __enter__(self) -> Watcher:
         if self.callbacks is not None:
-            self.context = self.callbacks.begin(self.n_starts)
-            self.context.call_on_fit_task_begin(**self.callbacks.arguments)
+            self.callbacks.context.call_on_fit_task_begin(**self.callbacks.arguments)
         if self.verbose and sys.stdout.isatty():
             self.bar = progress_bar()
             self.bar.start()
@@ -456,8 +454,8 @@ class Watcher:
         if error is None:
             for watch in self._open:
                 watch.end()
-            if self.context is not None and self.callbacks is not None:
-                self.context.call_on_fit_task_end(
+            if self.callbacks is not None:
+                self.callbacks.context.call_on_fit_task_end(
                     **self.callbacks.arguments, reconstruction_attributes={} if self.is_fitted else None
                 )
 
@@ -493,7 +491,7 @@ class Watcher:
         return self._open[-1]
 
     def _listens(self) -> bool:
-        return bool(self.context is not None or self.verbose)
+        return bool(self.callbacks is not None or self.verbose)
 
 
 class Lines:
@@ -551,7 +549,7 @@ class TellingWatch(StartWatch):
         self._context: Any = None
         if self._callbacks is not None:
             most = self._callbacks.most_passes
-            self._context = watcher.context.subcontext(task_name="start", max_subtasks=most)
+            self._context = self._callbacks.context.subcontext(task_name="start", max_subtasks=most)
             self._context.call_on_fit_task_begin(**self._callbacks.arguments)
             self.wants_theta = True
         if self._bar is not None:
