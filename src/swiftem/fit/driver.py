@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from swiftem.core.checkpoint import RunCheckpoint, Saved, Store
@@ -446,9 +445,7 @@ class Watcher:
             self.bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self.bar is not None:
             self.bar.stop()
         if error is None:

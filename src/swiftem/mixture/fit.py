@@ -15,10 +15,9 @@ from swiftem.core.algorithm import Iterate
 from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem, certify
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, drive
 from swiftem.fit.stopping import UNKNOWN, Leaps, Remaining
 from swiftem.fit.validated import in_memory, rows_of
 from swiftem.methods import Method
@@ -80,9 +79,8 @@ class Look:
         elif self.is_exact:
             rows = source
         else:
-            index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
-            weight = None if source.weight is None else source.weight[index]
-            rows = ArraySource(source.take(index).y, weight, allow_missing=source.allow_missing)
+            index = np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False)
+            rows = in_memory(source, np.sort(index))
         self._problem, self._tol, self._looks = problem, tol, looks
         self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
@@ -565,9 +563,7 @@ def stochastic_phases(
     left if they are too few for the method, or if the method's steps are all rejected.
     """
     assert spec.method is not None
-    begin: list[Step] = []
-    if first is not None:
-        begin.append(Run(fit, problem, spec, first, seed, is_first=True))
+    begin = [] if first is None else [Run(fit, problem, spec, first, seed, is_first=True)]
     run = len(begin)
     repair, settle, alone = run + 1, run + 2, run + 3
     after = {

@@ -18,7 +18,7 @@ import numpy as np
 
 from swiftem.core.checkpoint import check_form
 from swiftem.core.types import Array, Tree
-from swiftem.fit.driver import Drive, FitState, Outcome, Step
+from swiftem.fit.driver import Drive, FitState, Outcome
 
 CANDIDATES, SHORT, ROWS = 10, 8, 2000
 """Candidates of a start, their passes, and the rows that they are compared on."""
@@ -229,7 +229,7 @@ class NewtonFit(FitState):
 
 
 @dataclass(frozen=True)
-class NewtonPass(Step):
+class NewtonPass:
     """Passes of em whose M-step is a Newton step per component.
 
     Attributes
@@ -251,6 +251,9 @@ class NewtonPass(Step):
     ridge: float
     tol: float
 
+    def begin(self, drive: Drive) -> None:
+        """Begin the phase."""
+
     def advance(self, drive: Drive) -> Outcome | None:
         """Make a pass; return how the fit ended, or None if it goes on."""
         drive.check()
@@ -265,3 +268,10 @@ class NewtonPass(Step):
         if not is_stopped:
             fit.now, fit.before = later, fit.now
         return None if drive.left >= 1.0 else Outcome.OUT_OF_PASSES
+
+    def kept(self) -> Tree:
+        """Return nothing: a pass depends on the fit alone."""
+        return ()
+
+    def restore(self, kept: Any) -> None:
+        """Restore nothing."""
