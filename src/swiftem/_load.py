@@ -8,8 +8,6 @@ from typing import Any
 from swiftem import estimators
 from swiftem.fit.model_file import read_header, shown
 
-__all__ = ["load"]
-
 KINDS = ("GaussianMixture", "Mixture", "RegressionMixture", "PLSA")
 
 

@@ -74,15 +74,12 @@ class Loop(Protocol):
 
     def advance(self, now: Current, stop: int) -> None:
         """Do iterations ``now.k`` to ``stop`` − 1, and leave ``now`` complete even if interrupted."""
-        ...
 
     def snapshot(self) -> Tree:
         """Return the loop's state in addition to ``now``, a NamedTuple of new arrays, or None."""
-        ...
 
     def restore(self, snapshot: Tree, now: Current) -> None:
         """Restore a snapshot if it belongs to ``now``; otherwise do nothing."""
-        ...
 
 
 class Algorithm1:

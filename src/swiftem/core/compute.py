@@ -43,15 +43,14 @@ class Placement(NamedTuple):
 
     @classmethod
     def named(cls, name: str, memory_limit: int | None = None) -> Placement:
-        """Return a placement by its name: "auto", "numpy", "reference", or a device of PyTorch.
+        """Return a placement by its name: "auto", "numpy", or a device of PyTorch.
 
         >>> Placement.named("torch:cpu").device, Placement.named("numpy").form
         ('torch:cpu', 'numpy')
         """
         if name.startswith("torch:"):
             return cls(name, memory_limit=memory_limit)
-        forms: dict[str, Literal["numpy", "reference"]] = {"numpy": "numpy", "reference": "reference"}
-        return cls(form=forms.get(name, "auto"))
+        return cls(form="numpy" if name == "numpy" else "auto")
 
 
 class Technology(NamedTuple):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
-from types import FrameType, MethodType, TracebackType
+from types import FrameType, MethodType
 from typing import Any
 
 import numpy as np
@@ -49,9 +49,7 @@ class DeferredInterrupt:
             self._outer = handler.__self__
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
 

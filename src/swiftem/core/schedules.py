@@ -47,7 +47,6 @@ class SizedSchedule(Protocol):
 
     def resolve(self, n: int, batch_size: int) -> Schedule:
         """Return the schedule for ``n`` samples and batches of ``batch_size``."""
-        ...
 
 
 StepSize = float | Schedule | SizedSchedule

@@ -68,11 +68,9 @@ class Reader(Protocol):
 
     def take(self, index: Index) -> Batch:
         """Return the samples with these indices, shape (b,), which may repeat."""
-        ...
 
     def serve(self, streams: int) -> None:
         """Prepare for this number of streams of draws."""
-        ...
 
 
 class Source(ABC):

@@ -19,8 +19,6 @@ from swiftem.core.checks import check_int, shown
 from swiftem.core.describe import describe, digest
 from swiftem.fit.driver import StartCheckpoint
 
-__all__ = ["FitCheckpoint", "Place", "checkpoint", "identity_of", "kept_apart", "place_of"]
-
 E = TypeVar("E")
 
 ASIDE = ("verbose", "verbose_interval", "random_state")

@@ -11,8 +11,6 @@ from typing import TypedDict, Unpack
 from swiftem.core.checks import shown
 from swiftem.core.problem import Budget, read_memory_limit
 
-__all__ = ["Config", "budget", "config_context", "device_memory_limit", "get_config", "set_config"]
-
 
 class Config(TypedDict, total=False):
     """The settings, by name."""

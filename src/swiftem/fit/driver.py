@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from swiftem.core.checkpoint import RunCheckpoint, Saved, Store
@@ -18,21 +17,6 @@ from swiftem.core.process import clock
 from swiftem.core.types import Theta, Tree
 from swiftem.kernels.threads import get_threads, one_thread_blas
 from swiftem.methods import Method
-
-__all__ = [
-    "Callbacks",
-    "Drive",
-    "FitState",
-    "Moment",
-    "Outcome",
-    "Phase",
-    "StartCheckpoint",
-    "StartWatch",
-    "Step",
-    "Watcher",
-    "drive",
-    "progress_bar",
-]
 
 
 class Moment(NamedTuple):
@@ -115,19 +99,15 @@ class Step(Protocol):
 
     def begin(self, drive: Drive) -> None:
         """Begin a phase; not called if it resumes from a checkpoint."""
-        ...
 
     def advance(self, drive: Drive) -> Outcome | None:
         """Advance the fit and call ``drive.note``; return how the phase ended, or None if it goes on."""
-        ...
 
     def kept(self) -> Tree:
         """Return what the next step depends on beside the fit."""
-        ...
 
     def restore(self, kept: Any) -> None:
         """Restore what :meth:`kept` returned; raise an error if it has another form."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -401,8 +381,8 @@ class Callbacks(NamedTuple):
 
     Attributes
     ----------
-    begin : callable
-        Returns the context of a fit of so many starts.
+    context : CallbackContext
+        Scikit-learn's context of the fit.
     arguments : dict
         What every callback receives.
     attributes_of : callable
@@ -411,7 +391,7 @@ class Callbacks(NamedTuple):
         Maximum number of "pass" tasks of a start, if known.
     """
 
-    begin: Callable[[int], Any]
+    context: Any
     arguments: dict[str, Any]
     attributes_of: Callable[[Any], dict[str, Any]]
     most_passes: int | None
@@ -454,29 +434,25 @@ class Watcher:
     callbacks: Callbacks | None = None
     at_once: bool = True
     is_fitted: bool = False
-    context: Any = None
     bar: Any = None
     _open: list[StartWatch] = field(default_factory=list)
 
     def __enter__(self) -> Watcher:
         if self.callbacks is not None:
-            self.context = self.callbacks.begin(self.n_starts)
-            self.context.call_on_fit_task_begin(**self.callbacks.arguments)
+            self.callbacks.context.call_on_fit_task_begin(**self.callbacks.arguments)
         if self.verbose and sys.stdout.isatty():
             self.bar = progress_bar()
             self.bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self.bar is not None:
             self.bar.stop()
         if error is None:
             for watch in self._open:
                 watch.end()
-            if self.context is not None and self.callbacks is not None:
-                self.context.call_on_fit_task_end(
+            if self.callbacks is not None:
+                self.callbacks.context.call_on_fit_task_end(
                     **self.callbacks.arguments, reconstruction_attributes={} if self.is_fitted else None
                 )
 
@@ -512,7 +488,7 @@ class Watcher:
         return self._open[-1]
 
     def _listens(self) -> bool:
-        return bool(self.context is not None or self.verbose)
+        return bool(self.callbacks is not None or self.verbose)
 
 
 class Lines:
@@ -570,7 +546,7 @@ class TellingWatch(StartWatch):
         self._context: Any = None
         if self._callbacks is not None:
             most = self._callbacks.most_passes
-            self._context = watcher.context.subcontext(task_name="start", max_subtasks=most)
+            self._context = self._callbacks.context.subcontext(task_name="start", max_subtasks=most)
             self._context.call_on_fit_task_begin(**self._callbacks.arguments)
             self.wants_theta = True
         if self._bar is not None:

@@ -23,8 +23,6 @@ from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, save_arrays
 from swiftem.fit.parameters import Allowed, check_parameters
 from swiftem.fit.validated import as_table
 
-__all__ = ["Estimator", "InterruptedWarning"]
-
 
 class InterruptedWarning(ConvergenceWarning):  # type: ignore[misc]
     """Ctrl-C ended a fit; the estimator has what there was."""
@@ -79,6 +77,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _file_types(cls) -> Mapping[str, type[Any]]:
         """Return the dataclasses among parameters, by their names in files."""
         return PARTS
+
+    def _names(self) -> list[str]:
+        """Return the names of the columns, or their numbers."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.n_features_in_)])
+        return [str(name) for name in names]
+
+    def _set_results(
+        self, method: str, n_iter: int, bound: float, *, converged: bool, history: History | None = None
+    ) -> None:
+        """Set the results of a fit; parameters that no fit has found have no history."""
+        self.method_, self.n_iter_, self.converged_ = method, n_iter, converged
+        self.lower_bound_, self.history_ = bound, History() if history is None else history
+        self.lower_bounds_ = [-moment.objective for moment in self.history_]
+        self.stationarity_ = self.log_likelihood_ = np.nan
 
     def _validate_params(self) -> None:
         """Raise ValueError for a parameter that cannot have its value."""
@@ -149,10 +162,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
             arguments = {"estimator": self, "X": X, "y": y, "metadata": metadata}
 
-            def begin(starts: int) -> Any:
-                return self._init_callback_context(max_subtasks=starts)
-
-            callbacks = Callbacks(begin, arguments, self.attributes_of, most_passes)
+            context = self._init_callback_context(max_subtasks=n_starts)
+            callbacks = Callbacks(context, arguments, self.attributes_of, most_passes)
         interval = getattr(self, "verbose_interval", 10)
         return Watcher(n_starts, self.verbose, interval, self.max_iter, title, callbacks, at_once)
 

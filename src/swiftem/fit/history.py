@@ -14,8 +14,6 @@ from swiftem.fit.driver import Moment
 from swiftem.show.drawing import new_axes, plain_axes
 from swiftem.show.numbers import counted, style_of
 
-__all__ = ["History", "draw_history"]
-
 
 @dataclass(repr=False)
 class History:

@@ -23,18 +23,6 @@ from swiftem.fit.driver import Moment
 from swiftem.fit.history import History
 from swiftem.methods import METHODS, Accelerated, Anderson, Averaged, Squarem
 
-__all__ = [
-    "LARGEST",
-    "PARTS",
-    "PLAIN",
-    "ModelContent",
-    "load_arrays",
-    "read_header",
-    "save_arrays",
-    "shown",
-    "to_header",
-]
-
 FORMAT = "swiftem model, format 4"
 LARGEST_TEXT = 16 << 20
 """Maximum bytes of the text in a file: JSON takes up to thirty times as much in memory."""

@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from swiftem.core.checks import either, shown
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -21,25 +22,6 @@ except ImportError:  # before scikit-learn 1.9
     def with_callbacks(method: Any) -> Any:
         """Return the method itself."""
         return method
-
-
-__all__ = [
-    "ARRAY",
-    "AT_LEAST_ONE",
-    "BOOLEAN",
-    "CALLABLE",
-    "COMMON",
-    "NONE",
-    "NOT_NEGATIVE",
-    "Allowed",
-    "CallbackSupportMixin",
-    "check_parameters",
-    "instance_of",
-    "integer",
-    "number",
-    "one_of",
-    "with_callbacks",
-]
 
 
 MOST = float(np.finfo(np.float64).max)

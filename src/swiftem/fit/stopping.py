@@ -12,8 +12,8 @@ from swiftem.core.method import EStep
 from swiftem.core.types import Array
 from swiftem.methods.accelerated import Acceleration, Anderson
 
-__all__ = ["MOST_PASSES", "MULTIPLE", "NEGLIGIBLE", "Leaps", "Remaining"]
-
+UNKNOWN = -inf, inf, inf
+"""Bound, gain and rate of em before its first pass."""
 MULTIPLE = 8.0
 """Maximum remaining gain of a converged fit, in units of ``tol``."""
 NEGLIGIBLE = 0.005
@@ -98,8 +98,8 @@ class Remaining:
         Tolerance of the fit.
     n : int
         Number of rows.
-    last_bound, last_gain, last_rate : float
-        Last values of em before; −∞, ∞ and ∞ if unknown.
+    last : tuple of float
+        Bound, gain and rate of the last pass of em.
     multiple : float
         Maximum remaining gain in units of ``tol``.
 
@@ -116,35 +116,23 @@ class Remaining:
     """
 
     def __init__(
-        self,
-        tol: float,
-        n: int,
-        last_bound: float = -inf,
-        last_gain: float = inf,
-        last_rate: float = inf,
-        *,
-        multiple: float = MULTIPLE,
+        self, tol: float, n: int, last: tuple[float, float, float] = UNKNOWN, multiple: float = MULTIPLE
     ) -> None:
-        self._tol, self.small = tol, max(multiple * tol, NEGLIGIBLE / n)
-        self.last_bound, self.last_gain, self.last_rate = last_bound, last_gain, last_rate
-
-    @property
-    def state(self) -> tuple[float, float, float]:
-        """The last bound, gain and rate."""
-        return self.last_bound, self.last_gain, self.last_rate
+        self._tol, self.small, self.last = tol, max(multiple * tol, NEGLIGIBLE / n), last
 
     def restart(self) -> None:
         """Forget all passes: parameters have changed."""
-        self.last_bound, self.last_gain, self.last_rate = -inf, inf, inf
+        self.last = UNKNOWN
 
     def is_small(self, bound: float, rate: float | None = None) -> bool:
         """Take note of the bound of one more pass; return whether em would gain little from there.
 
         ``rate`` is c if it is known otherwise, as with larger steps than em's.
         """
-        gain, before, last_rate = abs(bound - self.last_bound), self.last_gain, self.last_rate
-        self.last_bound, self.last_gain = bound, gain if isfinite(gain) else inf
-        self.last_rate = gain / before if 0.0 < before < inf else inf
+        last_bound, before, last_rate = self.last
+        gain = abs(bound - last_bound)
+        now = gain / before if 0.0 < before < inf else inf
+        self.last = bound, gain if isfinite(gain) else inf, now
         if not gain < self._tol:
             return False
         if rate is None:
@@ -152,7 +140,7 @@ class Remaining:
                 return True
             rate = UNKNOWN_RATE
             if isfinite(before):
-                rise = self.last_rate - last_rate if isfinite(last_rate) else 0.5 * (1.0 - self.last_rate)
-                rate = self.last_rate + max(rise, 0.0)
+                rise = now - last_rate if isfinite(last_rate) else 0.5 * (1.0 - now)
+                rate = now + max(rise, 0.0)
         rate = max(rate, LEAST_RATE)
         return rate < 1.0 and gain * rate / (1.0 - rate) < self.small

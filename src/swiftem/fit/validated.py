@@ -36,22 +36,6 @@ from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, parts_of, units_of
 from swiftem.fit.config import get_config
 
-__all__ = [
-    "Read",
-    "RowSource",
-    "as_table",
-    "blocks_of",
-    "chunk_by_chunk",
-    "in_memory",
-    "is_stored",
-    "open_rows",
-    "refuse_table",
-    "rows_of",
-    "some_rows",
-    "stored_source",
-]
-
-
 RowSource: TypeAlias = ArraySource | StoredSource | UnitSource
 
 
@@ -211,20 +195,11 @@ def open_rows(X: Any, sample_weight: ArrayLike | None = None, *, allow_missing: 
     if not isinstance(source, StoredSource):  # user-defined
         if source.samples != "rows":
             raise TypeError("data must be rows of numbers for a mixture, got word counts or tokens.")
-        source = BlockSource(_Again(source), allow_missing=allow_missing)
+        own = source.blocks
+        source = BlockSource(lambda: (batch[:2] for batch in own(ROWS)), allow_missing=allow_missing)
     if not source.tail:
         raise ValueError("Expected 2D array, got 1D array instead: rows must have columns, (n, d).")
     return source
-
-
-class _Again:
-    """The blocks of a source, from the beginning each time."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def __iter__(self) -> Iterator[tuple[NDArray[Any], Array]]:
-        return ((batch.y, batch.weight) for batch in self._source.blocks(ROWS))
 
 
 def blocks_of(

@@ -38,15 +38,11 @@ METHODS: dict[str, type[Method]] = {
 """The library's methods by name; the contract tests run on all of them."""
 
 
-def has_field(name: str, field: str) -> bool:
-    """Return whether users of a method choose this field, "step_size" for example."""
-    return field in METHODS[name].field_names()
-
-
 def make_method(name: str, **wanted: Any) -> Method:
     """Return a method by name, with the wanted fields that it has.
 
     >>> make_method("iem", step_size=0.1, batch_size=5)
     IncrementalEM(batch_size=5, memory_dtype='float64', order='iid')
     """
-    return METHODS[name](**{field: value for field, value in wanted.items() if has_field(name, field)})
+    kind = METHODS[name]
+    return kind(**{field: value for field, value in wanted.items() if field in kind.field_names()})

@@ -13,19 +13,7 @@ POINTS = 16
 """Points per epoch or window. Neighbours differ by a step, so that more of them change little, and between
 two points compiled code is not interrupted."""
 
-INHERITED = (
-    "index_streams",
-    "access",
-    "remembers",
-    "leaps",
-    "step_size",
-    "batch_size",
-    "order",
-    "memory_order",
-    "memory_dtype",
-    "epoch_length",
-    "left_out",
-)
+INHERITED = Method.__annotations__.keys() - {"name", "update", "defaults"}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from swiftem.mixture.families import Blocks, Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.mixture import Mixture
+from swiftem.mixture.model import map_params
 from swiftem.mixture.starts.split_and_merge import with_splits
 
 KINDS = ("full", "tied", "diag", "spherical")
@@ -88,7 +89,8 @@ class Candidates:
         made = self.new(n_components)
         results = [name for name in vars(model) if name.endswith("_") and name not in self.columns]
         made.__dict__.update({name: getattr(model, name) for name in results})
-        made.__dict__.update({name: _taken(getattr(model, name), index) for name in self.arrays})
+        of_components = {name: getattr(model, name) for name in self.arrays}
+        made.__dict__.update(map_params(lambda part, name: part[index], of_components))
         made.weights_ = weights.astype(model.weights_.dtype)
         return made
 
@@ -142,13 +144,6 @@ def family_candidates(
             )
         )
     return found
-
-
-def _taken(values: Any, index: NDArray[np.intp]) -> Any:
-    """Return arrays, or dicts of them, of components ``index``."""
-    if isinstance(values, Mapping):
-        return {name: _taken(part, index) for name, part in values.items()}
-    return values[index]
 
 
 def _ending(parameters: Mapping[str, Any], n: int) -> dict[str, Any]:

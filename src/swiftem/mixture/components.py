@@ -236,9 +236,9 @@ class BoundComponents(BoundModel):
         """Number of free parameters."""
 
     @property
-    @abstractmethod
     def about(self) -> Array:
         """Argument ``centre`` of ``model.bind`` for other rows, so that their statistics can be added."""
+        return self.centre
 
     @abstractmethod
     def with_share(self, share: float) -> Self:

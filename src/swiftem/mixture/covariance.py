@@ -168,8 +168,8 @@ class Covariance:
         return np.stack([((z * row[:, None]).T @ z)[lower] for row in rows.T])
 
     def n_features(self, d: int) -> int:
-        """Return the number of entries of T(y) without 1: here d + d(d+1)/2."""
-        return d + vech_size(d)
+        """Return the number of entries of T(y) without 1."""
+        return d if self.omits_square else self.size(1, d) - 1
 
     def write_squares(self, samples: Array, out: Array) -> None:
         """Write the entries of T(y) after y, of centred samples (d, b), into ``out`` (p − d, b), if p > d."""
@@ -344,10 +344,6 @@ class Tied(Covariance):
         scatter: Array = (z * rows.sum(axis=1)[:, None]).T @ z
         return np.asarray(scatter[lower_triangle(z.shape[1])])
 
-    def n_features(self, d: int) -> int:
-        """Return d."""
-        return d
-
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """M-step."""
         n_components, d = means.shape
@@ -397,10 +393,6 @@ class Diag(Covariance):
         """Return Σ_i rows_im z_i²."""
         return rows.T @ (z * z)
 
-    def n_features(self, d: int) -> int:
-        """Return 2d, or 3d with the masses."""
-        return 3 * d if self.has_masses else 2 * d
-
     def features(self, z: Array) -> Array:
         """Return the rows; if cells are missing, o·z, o·z² and o, (b, 3d)."""
         if not self.has_masses:
@@ -446,10 +438,6 @@ class Diag(Covariance):
     def factor(self, covariances: Array, floor: Array | float = 0.0) -> Array | None:
         """Return 1/σ, (M, d) or (M,)."""
         return 1.0 / np.sqrt(covariances) if is_positive(covariances, floor) else None
-
-    def log_det(self, factors: Array, d: int) -> Array | float:
-        """Return −Σ_j log σ_mj."""
-        return np.asarray(np.log(factors).sum(axis=1))
 
     def natural(self, means: Array, factors: Array) -> tuple[Array, Array, Array, Array]:
         """Return pμ and −½p."""
@@ -521,10 +509,6 @@ class Spherical(Diag):
         """Return Σ_i rows_im ‖z_i‖²."""
         return np.asarray(rows.T @ (z * z).sum(axis=1))
 
-    def n_features(self, d: int) -> int:
-        """Return d + 1, or 3d with the masses."""
-        return 3 * d if self.has_masses else d + 1
-
     def write_squares(self, samples: Array, out: Array) -> None:
         """Write the sum of squares."""
         np.einsum("ct,ct->t", samples, samples, out=out[0])
@@ -578,10 +562,6 @@ class Unit(Spherical):
     def squares(self, z: Array, rows: Array) -> Array:
         """Return nothing."""
         return np.empty(0)
-
-    def n_features(self, d: int) -> int:
-        """Return d."""
-        return d
 
     def covariances(self, s: GaussianStatistics, means: Array, prior: BoundPrior) -> tuple[Array, Array]:
         """Return ones."""

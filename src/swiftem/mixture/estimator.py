@@ -95,10 +95,6 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
     missing: str
 
     weights_: NDArray[Any]
-    lower_bound_: float
-    lower_bounds_: list[float]
-    stationarity_: float
-    log_likelihood_: float
 
     @abstractmethod
     def _model(self) -> AnyMixtureModel:
@@ -140,12 +136,6 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
         self._set_results("given", 0, -inf, converged=True)
-
-    def _set_results(self, method: str, n_iter: int, bound: float, *, converged: bool) -> None:
-        """Set the results of parameters that no fit has found."""
-        self.method_, self.n_iter_, self.converged_ = method, n_iter, converged
-        self.lower_bound_, self.lower_bounds_, self.history_ = bound, [], History()
-        self.stationarity_ = self.log_likelihood_ = np.nan
 
     def _fitted(self) -> FittedMixture:
         check_is_fitted(self)
@@ -431,10 +421,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Set the attributes and issue the warnings."""
         problem, spec = prepared.problem, prepared.spec
         bound = cast(BoundComponents, problem.bound)
-        self.converged_ = fit.converged
-        self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
-        self.lower_bound_, self.lower_bounds_ = fit.bound, [-moment.objective for moment in fit.moments]
-        self.method_, self.history_ = spec.name, History(fit.moments, fit.moves)
+        n_iter, history = int(np.ceil(fit.passes - 1e-9)), History(fit.moments, fit.moves)
+        self._set_results(spec.name, n_iter, fit.bound, converged=fit.converged, history=history)
         self._set_theta(fit.theta, read.X.dtype, bound.model)
         self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)

@@ -15,6 +15,7 @@ from swiftem.fit.model_file import LARGEST, PARTS, ModelContent
 from swiftem.mixture.covariance import COVARIANCES, Covariance
 from swiftem.mixture.families import Family
 from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.model import map_params
 from swiftem.mixture.online import POWER, AnyMixtureModel, OnlineMixture, Past, Reservoir
 from swiftem.mixture.prior import NormalInverseWishart
 
@@ -60,23 +61,8 @@ def state_to_file(
 def flat(params: Mapping[str, Any], prefix: str = "") -> dict[str, NDArray[Any]]:
     """Return arrays in dicts by name; in a block, after its name and a dot."""
     found: dict[str, NDArray[Any]] = {}
-    for name, part in params.items():
-        found |= (
-            flat(part, f"{prefix}{name}.")
-            if isinstance(part, Mapping)
-            else {f"{prefix}{name}": np.asarray(part)}
-        )
+    map_params(lambda part, name: found.setdefault(name, np.asarray(part)), params, prefix)
     return found
-
-
-def read_params(content: ModelContent, shapes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the arrays of :func:`flat` in dicts, of these shapes."""
-    return {
-        name: read_params(content, shape, f"{prefix}{name}.")
-        if isinstance(shape, dict)
-        else content.array(f"{prefix}{name}", shape, single=True)
-        for name, shape in shapes.items()
-    }
 
 
 def read_gaussians(content: ModelContent, model: GaussianMixtureModel, d: int) -> tuple[NDArray[Any], ...]:
@@ -96,7 +82,7 @@ def _check_covariances(
 ) -> None:
     """Raise ValueError if covariances are invalid or ``precisions_cholesky`` does not match them."""
     d = means.shape[1]
-    if kind.name in ("full", "tied"):
+    if kind.has_matrices:
         eps = float(np.finfo(dtype).eps)
         _check_matrices(covariances.reshape(-1, d, d), factors.reshape(-1, d, d), eps)
     elif not (covariances > 0).all() or not (factors > 0).all():

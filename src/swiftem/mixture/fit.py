@@ -15,11 +15,10 @@ from swiftem.core.algorithm import Iterate
 from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem, certify
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
-from swiftem.fit.stopping import Leaps, Remaining
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, drive
+from swiftem.fit.stopping import UNKNOWN, Leaps, Remaining
 from swiftem.fit.validated import in_memory, rows_of
 from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
@@ -39,8 +38,6 @@ MOST_RESEEDS = 3
 EM_PASSES = 20
 """Passes of em, with larger steps, after a stochastic method has converged. If they do not converge, the
 method continues; after sem, whose noise does not vanish, em does."""
-UNKNOWN = -inf, inf, inf
-"""Bound, gain and rate of em before its first pass."""
 ROUNDING = 1e-9
 """Rounding error of a number of passes."""
 LOOKED_AT = 20_000
@@ -82,9 +79,8 @@ class Look:
         elif self.is_exact:
             rows = source
         else:
-            index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
-            weight = None if source.weight is None else source.weight[index]
-            rows = ArraySource(source.take(index).y, weight, allow_missing=source.allow_missing)
+            index = np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False)
+            rows = in_memory(source, np.sort(index))
         self._problem, self._tol, self._looks = problem, tol, looks
         self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
@@ -254,7 +250,7 @@ class Em(MixtureStep):
 
     def _begin(self, left: int, last: tuple[float, float, float]) -> None:
         self._left, spec = left, self.spec
-        self._remaining = Remaining(spec.tol, self._rows, *last, multiple=spec.multiple)
+        self._remaining = Remaining(spec.tol, self._rows, last, spec.multiple)
         self._leaps = None if self.acceleration is None else Leaps(self.acceleration)
 
     def advance(self, drive: Drive) -> Outcome | None:
@@ -267,7 +263,7 @@ class Em(MixtureStep):
         objective, value, theta = self._pass(drive)
         drive.note(objective, 1.0, "em", theta)
         is_small = remaining.is_small(value, None if leaps is None else leaps.rate)
-        fit.last = remaining.state if leaps is None else (remaining.last_bound, inf, inf)
+        fit.last = remaining.last if leaps is None else (remaining.last[0], inf, inf)
         if is_small and (drive.is_stopped or not self._leaves_plateau(drive)):
             return Outcome.CONVERGED
         return None if self._left else Outcome.OUT_OF_PASSES
@@ -281,7 +277,7 @@ class Em(MixtureStep):
             objective = e_step.objective(at)
         fit.passes += 1.0
         if leaps is not None:
-            is_calm = abs(objective + self._remaining.last_bound) < self.spec.tol
+            is_calm = abs(objective + self._remaining.last[0]) < self.spec.tol
             taken, objective = leaps.take(s, objective, e_step, is_calm), leaps.objective
         value = -objective
         if taken is s and self._reseeds(s):
@@ -340,7 +336,7 @@ class Em(MixtureStep):
 
     def kept(self) -> Tree:
         """Return the passes left, and the state of the stopping rule and of the larger steps."""
-        return self._left, self._remaining.state, None if self._leaps is None else self._leaps.state
+        return self._left, self._remaining.last, None if self._leaps is None else self._leaps.state
 
     def restore(self, kept: Any) -> None:
         """Restore what :meth:`kept` returned."""
@@ -567,9 +563,7 @@ def stochastic_phases(
     left if they are too few for the method, or if the method's steps are all rejected.
     """
     assert spec.method is not None
-    begin: list[Step] = []
-    if first is not None:
-        begin.append(Run(fit, problem, spec, first, seed, is_first=True))
+    begin = [] if first is None else [Run(fit, problem, spec, first, seed, is_first=True)]
     run = len(begin)
     repair, settle, alone = run + 1, run + 2, run + 3
     after = {

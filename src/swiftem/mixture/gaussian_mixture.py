@@ -416,12 +416,6 @@ lower_bounds_, n_features_in_, feature_names_in_
             made.feature_names_in_ = self.feature_names_in_[index]
         return made
 
-    def _names(self) -> list[str]:
-        """Return the names of the columns; by default their numbers."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
-        return [str(name) for name in names]
-
     def _columns(self, columns: Sequence[Any]) -> Index:
         index = np.array(chosen_places(columns, self._names()), dtype=np.intp)
         if not len(index) or len(np.unique(index)) != len(index):
@@ -444,11 +438,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         column 1       -1 ± 1
         """
         check_is_fitted(self)
-        variances = np.asarray(self.covariances_, dtype=np.float64)
-        if self.covariance_type in ("full", "tied"):
-            variances = np.diagonal(variances, axis1=-2, axis2=-1)
-        elif self.covariance_type == "spherical":
-            variances = variances[:, None]
+        kind = COVARIANCES[self.covariance_type]
+        variances = kind.variances(np.asarray(self.covariances_, dtype=np.float64))
+        variances = variances[:, None] if kind.name == "spherical" else variances
         deviations = np.sqrt(np.broadcast_to(variances, self.means_.shape))
         rows = [
             (name, *map(spread_text, means.tolist(), spreads.tolist()))

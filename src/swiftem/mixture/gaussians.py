@@ -522,11 +522,6 @@ class BoundGaussians(BoundComponents):
         """Number of free parameters: the length of the statistics of complete rows, but for one weight."""
         return replace(self.model, has_holes=False).size(self.d) - 1
 
-    @property
-    def about(self) -> Array:
-        """The centre."""
-        return self.centre
-
     def with_share(self, share: float) -> BoundGaussians:
         """Return the bound model with a prior in counts that has this share of its weight."""
         if not self.model.in_counts:

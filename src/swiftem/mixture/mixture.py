@@ -23,8 +23,8 @@ from swiftem.methods import Method
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
-from swiftem.mixture.file import file_types, flat, read_params
-from swiftem.mixture.model import MixtureModel, MixtureTheta
+from swiftem.mixture.file import file_types, flat
+from swiftem.mixture.model import MixtureModel, MixtureTheta, map_params
 from swiftem.mixture.tables import columns as tables
 from swiftem.mixture.tables.columns import AUTO, Categories, TableColumn
 from swiftem.mixture.tables.profile import (
@@ -388,9 +388,7 @@ n_features_in_, feature_names_in_
         return _with_texts(filled, texts)
 
     def _columns(self) -> list[ColumnOf]:
-        check_is_fitted(self)
-        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
-        names = names or [f"column {j}" for j in range(self.n_features_in_)]
+        names = self._names()
         return columns_of(self.family_, self.params_, names, getattr(self, "categories_", {}))
 
     @property
@@ -496,7 +494,8 @@ n_features_in_, feature_names_in_
             self._texts = _read_categories(content.value(content.header["categories_"]))
         model = self._fitted_model()
         weights = content.array("weights_", (self.n_components,), single=True)
-        params = read_params(content, model.kind.shapes(self.n_components, d), "params_")
+        shapes = model.kind.shapes(self.n_components, d)
+        params = map_params(lambda shape, name: content.array(name, shape, single=True), shapes, "params_")
         check_simplex("weights_", weights)
         model.kind.check_params(_converted(params, np.float64))
         self.weights_, self.params_ = weights, params
@@ -530,7 +529,4 @@ def _numbers(family: Family) -> Any:
 
 def _converted(params: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     """Return parameters, arrays in dicts, as another type."""
-    return {
-        name: _converted(part, dtype) if isinstance(part, Mapping) else np.asarray(part, dtype=dtype)
-        for name, part in params.items()
-    }
+    return map_params(lambda part, name: np.asarray(part, dtype=dtype), params)

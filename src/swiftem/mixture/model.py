@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -281,7 +281,9 @@ class BoundMixture(BoundComponents):
     def like(self) -> MixtureTheta:
         """Return arrays of the parameters' shapes."""
         shapes = self.family.shapes(self.n_components, self.d)
-        return MixtureTheta(np.empty(self.n_components), _empty(shapes))
+        return MixtureTheta(
+            np.empty(self.n_components), map_params(lambda shape, name: np.empty(shape), shapes)
+        )
 
     @property
     def row_length(self) -> int:  # type: ignore[override]
@@ -516,8 +518,17 @@ def moments_of(family: Family, source: Source, *, is_part: bool = False) -> tupl
     return mean.copy(), spread.copy()
 
 
-def _empty(shapes: Mapping[str, Any]) -> Params:
-    """Return arrays of these shapes, in dicts like ``shapes``."""
+def map_params(
+    function: Callable[[Any, str], Any], params: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Return what ``function`` returns for each part and its name, in dicts like ``params``.
+
+    >>> map_params(lambda part, name: (name, part), {"poisson": {"rates": 1.0}}, "params_")
+    {'poisson': {'rates': ('params_poisson.rates', 1.0)}}
+    """
     return {
-        name: _empty(shape) if isinstance(shape, dict) else np.empty(shape) for name, shape in shapes.items()
+        name: map_params(function, part, f"{prefix}{name}.")
+        if isinstance(part, Mapping)
+        else function(part, f"{prefix}{name}")
+        for name, part in params.items()
     }

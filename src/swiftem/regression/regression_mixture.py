@@ -226,9 +226,7 @@ class RegressionMixture(Estimator):
         )
         made._set(Regressions(share.copy(), np.column_stack([first, slopes]), noise.copy()))
         made.n_features_in_, made.response_name_ = slopes.shape[1], None
-        made.converged_, made.n_iter_, made.method_ = True, 0, "given"
-        made.lower_bound_, made.lower_bounds_, made.history_ = -np.inf, [], History()
-        made.stationarity_ = made.log_likelihood_ = np.nan
+        made._set_results("given", 0, -np.inf, converged=True)
         return made
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -305,10 +303,8 @@ class RegressionMixture(Estimator):
                 fit = max(watcher.map(fitted), key=lambda found: found.bound)
         beta, variances = units.outside(fit.now.beta, np.full(self.n_components, np.nan))
         self._set(Regressions(fit.now.weights / fit.now.weights.sum(), beta, variances))
-        self.n_iter_, self.converged_, self.method_ = int(fit.passes), fit.converged, "em"
-        self.history_, self.lower_bound_ = History(fit.moments), fit.bound
-        self.lower_bounds_ = [-moment.objective for moment in fit.moments]
-        self.stationarity_ = np.nan
+        history = History(fit.moments)
+        self._set_results("em", int(fit.passes), fit.bound, converged=fit.converged, history=history)
         self._warn_of_end(fit, NOT_CONVERGED)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -614,10 +610,6 @@ class RegressionMixture(Estimator):
         _, values, _ = self._read(X, y)
         filled = self.predict(X) if random_state is None else self._drawn(X, random_state)[0]
         return np.where(np.isnan(values), filled, values)
-
-    def _names(self) -> list[str]:
-        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
-        return names or [f"column {j}" for j in range(self.n_features_in_)]
 
     @property
     def profile_(self) -> dict[str, dict[str, NDArray[Any]]]:
