@@ -5,7 +5,6 @@ import pickle
 import helpers
 import numpy as np
 import pytest
-from sklearn.mixture._gaussian_mixture import _estimate_log_gaussian_prob
 
 import swiftem
 from swiftem import methods, models, posterior
@@ -29,35 +28,6 @@ def start(kind, y, M=3, seed=0, **options):
     """Return the model, and parameters after one step from its own start."""
     model = models.GaussianMixtureModel(M, covariance=kind, **options)
     return model, swiftem.run(model, y, methods.EM(), n_iter=1, seed=seed, kernels="reference").theta
-
-
-@pytest.mark.parametrize("kernels", KERNELS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_densities_are_scikit_learns(kind, kernels):
-    y = clusters() + 10.0
-    model, theta = start(kind, y)
-    log_joint = np.log(theta.weights) + _estimate_log_gaussian_prob(
-        y, theta.means, theta.precisions_cholesky, kind
-    )
-    expected = np.logaddexp.reduce(log_joint, axis=1)
-    found = posterior(model, y, theta, responsibilities=True, labels=True, kernels=kernels)
-    np.testing.assert_allclose(found.log_likelihood, expected, rtol=1e-10)
-    np.testing.assert_allclose(found.responsibilities, np.exp(log_joint - expected[:, None]), atol=1e-10)
-    np.testing.assert_array_equal(found.labels, log_joint.argmax(axis=1))
-    assert swiftem.objective(model, y, theta) == pytest.approx(-expected.mean(), rel=1e-12)
-
-
-@pytest.mark.parametrize("kernels", KERNELS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_are_repetitions_also_in_the_prior(kind, kernels):
-    y, times = clusters(120), RNG.integers(3, size=120)
-    prior = models.NormalInverseWishart(6.0, 1.0, mean_precision=2.0, mean=[1.0, 0.0, 0.0])
-    model, theta = start(kind, y, prior=prior, concentration=3.0)
-    options = {"theta0": theta, "n_iter": 5, "kernels": kernels}
-    weighted = swiftem.run(model, y, methods.EM(), sample_weight=times.astype(float), **options)
-    repeated = swiftem.run(model, np.repeat(y, times, axis=0), methods.EM(), **options)
-    for one, other in zip(weighted.theta, repeated.theta, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import assert_close
+from helpers import assert_close, both
 
 import swiftem
 from swiftem import methods, models
@@ -15,10 +15,6 @@ PENALTIES = pytest.mark.parametrize(
 # What is rejected is what is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:All .* steps of the run were rejected")
 KINDS = ["full", "tied", "diag", "spherical"]
-
-
-def both(model, y, method, **options):
-    return [swiftem.run(model, y, method, kernels=kernels, **options) for kernels in ("auto", "reference")]
 
 
 def assert_same(compiled, plain):

@@ -1,6 +1,5 @@
 """Pictures of mixtures: what is on them, on whose axes, and without pyplot."""
 
-import builtins
 import subprocess
 import sys
 
@@ -204,13 +203,7 @@ def test_pyplot_is_left_alone():
     ],
 )
 def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):
-    real_import = builtins.__import__
-
-    def no_matplotlib(name, *arguments, **options):
-        if name.partition(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return real_import(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"swiftem\[plot\]"):
         draw()

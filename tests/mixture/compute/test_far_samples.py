@@ -3,16 +3,12 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import assert_close
+from helpers import assert_close, both
 
 import swiftem
 from swiftem import methods, models
 
 every_method = pytest.mark.parametrize("name", helpers.COMPILED)
-
-
-def both(model, y, method, **options):
-    return [swiftem.run(model, y, method, kernels=kernels, **options) for kernels in ("auto", "reference")]
 
 
 def assert_same(compiled, plain):

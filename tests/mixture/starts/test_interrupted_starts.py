@@ -173,13 +173,6 @@ def test_of_several_named_starts_the_first_is_kept(at):
     np.testing.assert_array_equal(mixture.means_, start.means_)
 
 
-def test_partial_fit_is_undone():
-    mixture = swiftem.GaussianMixture(4, random_state=0)
-    with pressed(10), pytest.raises(KeyboardInterrupt):
-        mixture.partial_fit(X)
-    assert not hasattr(mixture, "means_")
-
-
 @pytest.mark.usefixtures("with_signals")
 def test_a_selection_completes_the_fit_under_way():
     def press():
