@@ -173,15 +173,6 @@ def test_every_kind_of_a_fitted_mixture_is_drawn_and_saved(kind, tmp_path):
 # --- the criterion ---
 
 
-def test_one_line_a_kind_and_the_best_marked():
-    axes = draw_criterion({"full": {1: 5.0, 2: 3.0, 4: 4.0}, "diag": {2: 6.0}}, ("full", 2), "BIC")
-    assert labels(axes) == ["full", "diag"]
-    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 5], [2, 3], [4, 4]])
-    np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[2, 3]])
-    assert axes.texts[0].get_text() == "best: full, 2"
-    assert axes.get_ylabel() == "BIC"
-
-
 # --- what they need ---
 
 

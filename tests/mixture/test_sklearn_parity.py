@@ -94,14 +94,6 @@ def test_partly_given_starts(given):
     assert_alike(theirs, ours, rtol=1e-6)
 
 
-def test_private_names_that_scikit_learn_has():
-    ours = swiftem.GaussianMixture(2, random_state=0).fit(X)
-    assert ours._n_parameters() == mixture.GaussianMixture(2, random_state=0).fit(X)._n_parameters()
-    copy = swiftem.GaussianMixture(2)
-    copy._set_parameters(ours._get_parameters())
-    np.testing.assert_array_equal(copy.precisions_, ours.precisions_)
-
-
 def test_attributes_that_are_set_count():
     ours = swiftem.GaussianMixture(2, random_state=0).fit(X)
     theirs = ours.to_sklearn()

@@ -39,11 +39,3 @@ def test_the_environment_says_how_many(monkeypatch):
         monkeypatch.setenv("SWIFTEM_NUM_THREADS", threads)
         found.append(fit(None, method="fiem", n_init=3))
     assert_same_model(*found)
-
-
-def test_global_blas_threads_are_as_before():
-    from threadpoolctl import threadpool_info
-
-    before = [found["num_threads"] for found in threadpool_info()]
-    fit(2, n_init=3)
-    assert [found["num_threads"] for found in threadpool_info()] == before

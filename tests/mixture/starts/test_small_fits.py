@@ -80,7 +80,11 @@ print(json.dumps([digest, numbers, "numba" in sys.modules]))
 """
 
 
-@pytest.mark.parametrize(("code", "dtype"), [(FIT, "float64"), (FIT, "float32"), (TOPICS, "float64")])
+@pytest.mark.parametrize(
+    ("code", "dtype"),
+    [(FIT, "float64"), (FIT, "float32"), (TOPICS, "float64")],
+    ids=["double", "single", "topics"],
+)
 def test_nothing_is_compiled_and_bits_do_not_depend_on_threads(code, dtype, tmp_path):
     found = [
         in_a_process(
