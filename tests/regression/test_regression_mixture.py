@@ -18,7 +18,7 @@ from swiftem.fit.driver import Phase, drive
 from swiftem.fit.history import Moment
 from swiftem.regression import newton_em
 from swiftem.regression.gaussian_regression import GaussianRegression
-from swiftem.regression.newton_em import Regressions
+from swiftem.regression.newton_em import Regressions, one_pass
 from swiftem.testing import check_model
 
 matplotlib.use("Agg")
@@ -121,6 +121,16 @@ def test_one_component_of_counts_is_the_largest_likelihood():
         lambda b: np.mean(np.exp(design @ b) - y * (design @ b)), np.zeros(2), method="BFGS"
     )
     assert np.allclose([found.intercept_[0], found.coef_[0, 0]], best.x, atol=1e-4)
+
+
+def test_a_start_is_the_best_of_its_candidates():
+    """Single candidates find the best optimum for one seed in eight."""
+    X, y, _ = lines(300)
+    units = newton_em.Units.of("gaussian", X, y, np.ones(300), True)
+    problem = "gaussian", units.design(X), (y - units.shift) / units.unit, np.ones(300)
+    starts = [newton_em.best_start(*problem, 3, 1e-3, np.random.default_rng(seed)) for seed in range(8)]
+    values = np.array([one_pass(*problem, start, 1e-3, 1e-6)[1] for start in starts])
+    assert (values > values.max() - 2e-3).sum() >= 5
 
 
 def test_units_change_nothing():
