@@ -85,6 +85,19 @@ def assert_same_result(actual: swiftem.Result, expected: swiftem.Result) -> None
     assert counts[0] == counts[1]
 
 
+def assert_same_to_rounding(actual: swiftem.Result, expected: swiftem.Result) -> None:
+    """Same counts, and parameters, statistics and states that differ by rounding alone, also on the way."""
+    results = (actual, expected)
+    counts = [(r.passes, r.n_iter, r.rejected, r.status, [it.rejected for it in r.path]) for r in results]
+    assert counts[0] == counts[1]
+    assert type(actual.theta) is type(expected.theta)
+    numbers = [
+        leaves(([(it.theta, it.s) for it in r.path], r.theta, r.s, r.state.method or ())) for r in results
+    ]
+    for one, other in zip(*numbers, strict=True):
+        assert_close(one, other)
+
+
 def assert_same_path(actual: Any, expected: Any) -> None:
     """Same iterates, to the last bit."""
     counts = [[(it.k, it.passes, it.rejected) for it in path] for path in (actual, expected)]
