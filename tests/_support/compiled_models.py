@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from gate_cases import waiting_times
-from helpers import assert_close, leaves, loop_of, make_method
+from helpers import assert_same_to_rounding, loop_of, make_method
 
 import swiftem
 from swiftem import models, schedules
@@ -125,15 +125,7 @@ def compare(problem, method, lane="FunctionsLoop", **options):
     weight = problem.options.get("sample_weight")
     assert loop_of(problem.model, problem.y, method, weight) == lane
     actual, expected = (problem.run(method, kernels, **options) for kernels in ("auto", "reference"))
-    counts = [(r.passes, r.n_iter, r.rejected, r.status) for r in (actual, expected)]
-    assert counts[0] == counts[1]
-    assert type(actual.theta) is type(expected.theta)
-    everything = [
-        leaves(([(it.theta, it.s) for it in r.path], r.theta, r.s, r.state.method))
-        for r in (actual, expected)
-    ]
-    for one, other in zip(*everything, strict=True):
-        assert_close(one, other)
+    assert_same_to_rounding(actual, expected)
     return expected
 
 

@@ -33,6 +33,11 @@ def make_method(name: str, **options: Any) -> methods.Method:
     return kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
 
 
+def both(model: Any, data: Any, method: methods.Method, **options: Any) -> list[swiftem.Result]:
+    """Return the results of compiled code and of the reference."""
+    return [swiftem.run(model, data, method, kernels=kernels, **options) for kernels in ("auto", "reference")]
+
+
 def random_draws(name: str, n: int, n_iter: int, b: int = 1, seed: int = 0) -> Any:
     """Return draws as ``run(draws=...)`` takes them, with indices repeated within batches where b > 1."""
     rng = np.random.default_rng(seed)
@@ -44,19 +49,21 @@ def random_draws(name: str, n: int, n_iter: int, b: int = 1, seed: int = 0) -> A
     return None if name == "em" else tuple(drawn) if name in IN_PAIRS else drawn[0]
 
 
-def assert_close(actual: Any, expected: Any) -> None:
+def assert_close(actual: Any, expected: Any, close: float = 1e-9) -> None:
     """The judges' criterion: difference below 1e-9, relative to max(|value|, 1e-3)."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape
     assert np.isfinite(expected).all()
     error = np.abs(actual - expected) / np.maximum(np.abs(expected), 1e-3)
-    assert error.max() < 1e-9, (
+    assert error.max() < close, (
         f"differs by {error.max():.1e} at {np.unravel_index(error.argmax(), error.shape)}"
     )
 
 
 def leaves(value: Any) -> list[Any]:
-    """Return the arrays and numbers in nested tuples and lists, in order."""
+    """Return the arrays and numbers in nested tuples, lists and dicts, in order."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
     if isinstance(value, tuple | list):
         return [leaf for part in value for leaf in leaves(part)]
     return [value]
@@ -76,6 +83,19 @@ def assert_same_result(actual: swiftem.Result, expected: swiftem.Result) -> None
     assert_identical((actual.theta, actual.s, actual.state), (expected.theta, expected.s, expected.state))
     counts = [(result.passes, result.n_iter, result.rejected) for result in (actual, expected)]
     assert counts[0] == counts[1]
+
+
+def assert_same_to_rounding(actual: swiftem.Result, expected: swiftem.Result) -> None:
+    """Same counts, and parameters, statistics and states that differ by rounding alone, also on the way."""
+    results = (actual, expected)
+    counts = [(r.passes, r.n_iter, r.rejected, r.status, [it.rejected for it in r.path]) for r in results]
+    assert counts[0] == counts[1]
+    assert type(actual.theta) is type(expected.theta)
+    numbers = [
+        leaves(([(it.theta, it.s) for it in r.path], r.theta, r.s, r.state.method or ())) for r in results
+    ]
+    for one, other in zip(*numbers, strict=True):
+        assert_close(one, other)
 
 
 def assert_same_path(actual: Any, expected: Any) -> None:

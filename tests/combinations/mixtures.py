@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from copy import deepcopy
 from functools import partial
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -311,7 +312,7 @@ class Trial:
         """Fit as the case says, and return the fitted numbers."""
         if self.case["how"] == "fit":
             with within(**self.around):
-                self.model.fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+                self.on(self.model.fit)
         else:
             with within(**{name: value for name, value in self.around.items() if name in LIMITS}):
                 self.stream(self.model)
@@ -325,26 +326,28 @@ class Trial:
                 if len(rows):
                     model.partial_fit(rows, sample_weight=weight)
             return model
-        return model.partial_fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+        return self.on(model.partial_fit)
 
     def arguments(self, kind: Kind) -> tuple[Any, ...]:
         return (self.given(kind).X,)
 
-    def weights_of(self, kind: Kind) -> dict[str, Any]:
+    def on(self, call: Callable[..., Any], kind: Kind | None = None) -> Any:
+        """Call with the data of a kind, those of the fit unless given, and their weights."""
+        kind = kind or self.kind
         weight = self.given(kind).weight
-        return {} if weight is None else {"sample_weight": weight}
+        return call(*self.arguments(kind), **({} if weight is None else {"sample_weight": weight}))
+
+    rowwise = ("predict", "predict_proba", "score_samples", "impute")
+    """Calls with rows alone."""
 
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Return the calls after the fit, by name; those that change the model get a copy."""
         model, ask = self.model, self.asked_kind
-        X, weight = partial(self.arguments, ask), partial(self.weights_of, ask)
+        X = partial(self.arguments, ask)
         made: dict[str, Callable[[], Any]] = {
+            **{name: lambda name=name: getattr(model, name)(*X()) for name in self.rowwise},
             **{
-                name: lambda name=name: getattr(model, name)(*X())
-                for name in ("predict", "predict_proba", "score_samples", "impute")
-            },
-            **{
-                name: lambda name=name: getattr(model, name)(*X(), **weight())
+                name: lambda name=name: self.on(getattr(model, name), ask)
                 for name in ("score", "bic", "aic", "icl")
             },
             "impute, drawn": lambda: model.impute(*X(), random_state=1),
@@ -352,13 +355,11 @@ class Trial:
             "save": self.saved,
             "pickle": lambda: fitted(pickle.loads(pickle.dumps(model))),
             "clone": lambda: sorted(clone(model).get_params()),
-            "fit_predict": lambda: self.again().fit_predict(
-                *self.arguments(self.kind), **self.weights_of(self.kind)
-            ),
+            "fit_predict": lambda: self.on(self.again().fit_predict),
             "refit": lambda: fitted(
-                self.warm().fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+                self.on(deepcopy(model).set_params(warm_start=True, max_iter=3, method="em").fit)
             ),
-            "partial_fit": lambda: fitted(self.stream(self.copy())),
+            "partial_fit": lambda: fitted(self.stream(deepcopy(model))),
         }
         if self.case["estimator"] == "gaussian":
             made |= {
@@ -372,23 +373,18 @@ class Trial:
                 ),
             }
         else:
-            made |= {"profile": lambda: list(model.profile_.values()), "family": lambda: model.family_.name}
+            made["profile"] = lambda: list(model.profile_.values())
+        if self.case["estimator"] == "family":
+            made["family"] = lambda: model.family_.name
         if self.kind.once:  # there is nothing to fit twice
             for name in ("fit_predict", "refit"):
                 del made[name]
         return made
 
-    def copy(self) -> Any:
-        """Return a copy."""
-        return deepcopy(self.model)
-
     def again(self) -> Any:
         """Return an unfitted copy: a state of random numbers has moved on since the first fit."""
         given = parameters(self.case, self.rows, self.folder, plain=self.plain)
         return type(self.model)(**{name: value for name, value in given.items() if name not in AROUND})
-
-    def warm(self) -> Any:
-        return self.copy().set_params(warm_start=True, max_iter=3, method="em")
 
     def saved(self) -> Any:
         path = self.folder / "saved.model"
@@ -402,31 +398,28 @@ class SelectTrial(Trial):
     """A choice among several mixtures."""
 
     def __init__(self, case: Case, folder: Path, *, plain: bool) -> None:
-        self.case, self.folder, self.plain = case, folder, plain
+        self.case, self.folder, self.plain, self.model = case, folder, plain, None
         self.rows, self.weight, self.label = make_rows(case)
         folder.mkdir(exist_ok=True)
         self.kind = self.asked_kind = KINDS["array" if plain else case["kind"]]
-        family = {"list": ["poisson", "gaussian"], "regression": "gaussian"}.get(
-            case["family"], case["family"]
-        )
-        self.given_ = {name: case[name] for name in SELECT} | {"family": family}
-        self.given_["method"] = OBJECTS.get(case["method"], case["method"])
+        named = {"list": ["poisson", "gaussian"], "regression": "gaussian"}
+        given = {name: case[name] for name in SELECT} | {"family": named.get(case["family"], case["family"])}
+        given["method"] = OBJECTS.get(case["method"], case["method"])
         if case["family"] != "gaussian":
-            del self.given_["covariance_types"]
-        self.around = {"memory_limit": self.given_.pop("memory_limit")}
+            del given["covariance_types"]
+        self.around = {"memory_limit": given.pop("memory_limit")} if not plain else {}
+        given.pop("memory_limit", None)
         if case["family"] == "regression":
-            self.given_ |= {"y": 0.3 * np.nan_to_num(self.rows[:, 0]) * self.label}
-            del self.given_["missing"]
+            given["y"] = 0.3 * np.nan_to_num(self.rows[:, 0]) * self.label
+            del given["missing"]
         if case["criterion"] == "callable":
-            self.given_["criterion"] = lambda mixture, *data: float(mixture.n_components)
-        if plain:
-            self.around = {}
-        self.model = None
+            given["criterion"] = lambda mixture, *data: float(mixture.n_components)
+        self.given_ = given
 
     def fit(self) -> Any:
         """Return the table and the best mixture."""
         with within(**self.around):
-            found = swiftem.select(*self.arguments(self.kind), **self.weights_of(self.kind), **self.given_)
+            found = self.on(partial(swiftem.select, **self.given_))
         rows = [
             {name: value for name, value in row._asdict().items() if name != "seconds"} for row in found.table
         ]
@@ -460,58 +453,35 @@ class RegressionTrial(Trial):
         return self.given(kind).X, self.y if self.plain else self.responses()
 
     def responses(self) -> Any:
-        name = self.case["responses"]
-        if name == "pandas":
-            import pandas as pd
-
-            return pd.Series(self.y, name="y")
-        if name == "polars":
-            import polars as pl
-
-            return pl.Series("y", self.y)
-        if name == "tensor":
-            import torch
-
-            return torch.tensor(self.y)
+        name, y = self.case["responses"], self.y
+        if name in ("pandas", "polars", "tensor"):
+            library = import_module("torch" if name == "tensor" else name)
         return {
-            "array": lambda: self.y,
-            "list": self.y.tolist,
-            "float32": lambda: self.y.astype(np.float32),
-            "int": lambda: self.y.astype(np.int64),
-            "masked": lambda: np.ma.MaskedArray(np.nan_to_num(self.y), np.isnan(self.y)),
-            "column": lambda: self.y[:, None],
+            "array": lambda: y,
+            "list": y.tolist,
+            "float32": lambda: y.astype(np.float32),
+            "int": lambda: y.astype(np.int64),
+            "masked": lambda: np.ma.MaskedArray(np.nan_to_num(y), np.isnan(y)),
+            "column": lambda: y[:, None],
+            "pandas": lambda: library.Series(y, name="y"),
+            "polars": lambda: library.Series("y", y),
+            "tensor": lambda: library.tensor(y, requires_grad=True),
         }[name]()
 
+    rowwise = ("predict_proba", "predict_class", "log_likelihoods", "impute")
+
     def calls(self) -> dict[str, Callable[[], Any]]:
-        model, pair = self.model, partial(self.arguments, self.asked_kind)
-        weight = partial(self.weights_of, self.asked_kind)
-        return {
-            **{
-                name: lambda name=name: getattr(model, name)(*pair())
-                for name in ("predict_proba", "predict_class", "log_likelihoods", "impute")
-            },
-            **{
-                name: lambda name=name: getattr(model, name)(*pair(), **weight())
-                for name in ("score", "bic", "aic", "icl")
-            },
-            **{
-                name: lambda name=name: getattr(model, name)(pair()[0])
-                for name in ("predict", "predict_components")
-            },
-            "impute, drawn": lambda: model.impute(*pair(), random_state=1),
-            "sample": lambda: model.sample(pair()[0]),
-            "save": self.saved,
-            "pickle": lambda: fitted(pickle.loads(pickle.dumps(model))),
-            "clone": lambda: sorted(clone(model).get_params()),
-            "refit": lambda: fitted(
-                self.warm().fit(*self.arguments(self.kind), **self.weights_of(self.kind))
-            ),
-            "partial_fit": lambda: fitted(self.stream(self.copy())),
-            "profile": lambda: list(model.profile_.values()),
+        model, X = self.model, lambda: self.given(self.asked_kind).X
+        made = super().calls() | {
+            "sample": lambda: model.sample(X()),
+            "predict": lambda: model.predict(X()),
+            "predict_components": lambda: model.predict_components(X()),
         }
+        made.pop("fit_predict", None)
+        return made
 
     def stream(self, model: Any) -> Any:
-        return model.partial_fit(*self.arguments(self.kind), **self.weights_of(self.kind))
+        return self.on(model.partial_fit)
 
 
 FITTED = (

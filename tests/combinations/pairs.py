@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ def installed(names: Iterable[Any]) -> list[Any]:
     """Return the names without tensors and devices if PyTorch, which is optional, is not installed."""
     has_torch = find_spec("torch") is not None
     return [name for name in names if has_torch or not any(word in str(name) for word in ("tensor", "torch"))]
+
+
+def in_folders(
+    cases: Iterable[Any], folder: Path, part: int = 0, parts: int = 1
+) -> Iterator[tuple[int, Any, Path]]:
+    """Yield the number, the case and a new folder of one part of the cases."""
+    for number, case in list(enumerate(cases))[part::parts]:
+        here = folder / str(number)
+        here.mkdir(parents=True)
+        yield number, case, here
 
 
 def all_pairs(

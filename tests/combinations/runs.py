@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,24 +19,20 @@ from combinations.counts import KINDS as MATRICES
 from combinations.inputs import KINDS, Input, Kind, array
 from combinations.pairs import installed
 from faults.call_fuzzer import problem_of
-from helpers import leaves, tokens_of
+from helpers import assert_close, leaves, tokens_of
 
 import swiftem
 from swiftem import data, methods, models, schedules
+from swiftem.mixture.covariance import ESTIMATED
 
 N_ITER, HALF = 12, 5
 SEED = 7
 
 MODELS: dict[str, Callable[[], Any]] = {
     "unit": lambda: models.GaussianMixtureModel(3),
-    **{
-        kind: lambda kind=kind: models.GaussianMixtureModel(3, covariance=kind)  # type: ignore[misc]
-        for kind in ("full", "tied", "diag", "spherical")
-    },
+    **{kind: partial(models.GaussianMixtureModel, 3, covariance=kind) for kind in ESTIMATED},
     "missing": lambda: models.GaussianMixtureModel(2, covariance="full", missing="ignore"),
-    "poisson": lambda: models.MixtureModel(2, "poisson"),
-    "categorical": lambda: models.MixtureModel(2, "categorical"),
-    "student-t": lambda: models.MixtureModel(2, "student-t"),
+    **{name: partial(models.MixtureModel, 2, name) for name in ("poisson", "categorical", "student-t")},
     "blocks": lambda: models.MixtureModel(2, {"gaussian": [0], "poisson": [1]}),
     "own": lambda: models.FunctionModel(
         lambda y, rng: (np.float64(1.0),),
@@ -67,20 +64,9 @@ def token_source(table: np.ndarray, weight: Any, folder: Path) -> Input:
     return Input(source)
 
 
-SOURCES = (
-    "array",
-    "Fortran",
-    "strided",
-    "float32",
-    "int64",
-    "lists",
-    "memory map",
-    "tensor",
-    "pandas",
-    "polars",
-)
-STORED = ("ArraySource", "npy", "CSV", "Parquet", "blocks", "Dask array")
-ROWS = {name: KINDS[name] for name in installed((*SOURCES, *STORED))}
+HELD = ("array", "Fortran", "strided", "float32", "int64", "lists", "tensor", "pandas", "polars")
+STORED = ("memory map", "ArraySource", "npy", "CSV", "Parquet", "blocks", "Dask array")
+ROWS = {name: KINDS[name] for name in installed(HELD + STORED)}
 ROWS |= {"units": Kind(unit_source, stored=True)}
 COUNTS = {
     **{name: MATRICES[name] for name in ("csr_array", "csc", "csr with zeros", "csr int16")},
@@ -277,27 +263,9 @@ def difference(case: dict[str, Any], found: Any, plain: Any) -> str:
     if counts_of[0] != counts_of[1]:
         return f"it is {counts_of[0]}, not {counts_of[1]}"
     close = 1e-5 if "float32" in (case["source"], case["memory_dtype"]) else 1e-9
-    for one, other in zip(numbers(found), numbers(plain), strict=True):
-        one, other = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-        if one.shape != other.shape:
-            return f"its shape is {one.shape}, not {other.shape}"
-        if not np.isfinite(one).all():
-            return "it is not finite"
-        error = np.abs(one - other) / np.maximum(np.abs(other), 1e-3)
-        if error.max(initial=0.0) > close:
-            return f"it differs by {error.max():.1e}"
+    for one, other in zip(leaves((found.theta, found.s)), leaves((plain.theta, plain.s)), strict=True):
+        try:
+            assert_close(one, other, close)
+        except AssertionError as wrong:
+            return str(wrong)
     return ""
-
-
-def numbers(result: Any) -> list[Any]:
-    """Return all numbers of θ and s."""
-    found = []
-    for leaf in leaves((result.theta, result.s)):
-        found += _values(leaf) if isinstance(leaf, dict) else [leaf]
-    return found
-
-
-def _values(params: dict[str, Any]) -> list[Any]:
-    return [
-        leaf for value in params.values() for leaf in (_values(value) if isinstance(value, dict) else [value])
-    ]

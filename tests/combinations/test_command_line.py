@@ -19,8 +19,6 @@ from swiftem import GaussianMixture, Mixture, RegressionMixture, config_context,
 from swiftem.cli.app import app
 from swiftem.data import open_source, read_table
 
-QUICK, SLOW = 20, 400
-"""Fits in ``make test``, and in ``make test-slow``."""
 NAMES = ("a", "b", "c", "w", "l", "y")
 """Columns: three of data, weights, labels, response."""
 GAUSSIANS = ("full", "tied", "diag", "spherical")
@@ -398,21 +396,10 @@ def check_select(case: dict[str, Any], folder: Path) -> None:
     fit = case | {"components": 2, "method": "auto", "limit": {}, "checkpoint": None, "device": {}}
     fit |= {"label": False, "family": case["family"].replace("all four", "full")}
     data, out = make(fit, folder), folder / "a.model"
-    family = [] if case["family"] == "all four" else family_options(fit)
-    criterion = ["--criterion", case["criterion"]] if case["criterion"] else []
-    line = [
-        "select",
-        *data.files,
-        "-k",
-        case["components"],
-        "-o",
-        out,
-        *family,
-        *table_options(fit),
-        *criterion,
-    ]
-    for name, value in case["end"].items():
-        line += [f"--{name.replace('_', '-')}", value]
+    line = ["select", *data.files, "-k", case["components"], "-o", out, *table_options(fit)]
+    line += [] if case["family"] == "all four" else family_options(fit)
+    for name, value in (case["end"] | {"criterion": case["criterion"]}).items():
+        line += [f"--{name}", value] if value is not None else []
     code, stdout, stderr = run(*line)
     if case["missing"] == "ignore" and case["family"] == "student-t":
         assert (code, out.exists()) == (1, False), stderr
@@ -420,8 +407,10 @@ def check_select(case: dict[str, Any], folder: Path) -> None:
     assert code == 0, (line, stderr)
     X, given, weight, _ = arrays_of(fit, data)
     made = estimator(fit).get_params()
-    options = {"random_state": made["random_state"]}
-    if not is_regression(fit):
+    options = {"random_state": made["random_state"], "criterion": case["criterion"] or "bic"}
+    if is_regression(fit):
+        options["y"] = given[1]
+    else:
         options["missing"] = made["missing"]
     if case["family"] in GAUSSIANS:
         options["covariance_types"] = [case["family"]]
@@ -429,10 +418,7 @@ def check_select(case: dict[str, Any], folder: Path) -> None:
         options["family"] = made["family"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        expected = select(
-            X, counts, criterion=case["criterion"] or "bic", sample_weight=weight,
-            y=given[1] if is_regression(fit) else None, **options,
-        )  # fmt: skip
+        expected = select(X, counts, sample_weight=weight, **options)
     compare(type(expected.best).load(out), expected.best)
     assert f"{expected.criterion} is lowest for " in stdout
     code, _, stderr = run("predict", out, whole_file(fit, data, folder), *skipped(fit))
@@ -458,34 +444,21 @@ def is_settled(case: dict[str, Any]) -> bool:
     return not refused(case) and not is_numbered
 
 
-@pytest.mark.parametrize("number", range(QUICK))
-def test_fit(number, tmp_path):
-    check(cases("fit", 0, QUICK)[number], tmp_path)
+CHECKS = {"fit": check, "larger": check, "refused": check, "select": check_select}
 
 
-@pytest.mark.parametrize("number", range(QUICK))
-def test_options_that_do_not_go_together(number, tmp_path):
-    check(cases("refused", 0, QUICK)[number], tmp_path)
-
-
-@pytest.mark.parametrize("number", range(QUICK // 5))
-def test_select(number, tmp_path):
-    check_select(cases("select", 0, QUICK // 5)[number], tmp_path)
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [(kind, k) for kind, most in (("fit", 20), ("refused", 20), ("select", 4)) for k in range(most)],
+)
+def test_some_commands(kind, number, tmp_path):
+    CHECKS[kind](cases(kind, 0, 4 if kind == "select" else 20)[number], tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(SLOW))
-def test_fit_in_many_combinations(number, tmp_path):
-    check(cases("larger", 1, SLOW)[number], tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(SLOW))
-def test_many_options_that_do_not_go_together(number, tmp_path):
-    check(cases("refused", 1, SLOW)[number], tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(SLOW // 4))
-def test_select_in_many_combinations(number, tmp_path):
-    check_select(cases("select", 1, SLOW // 4)[number], tmp_path)
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [(kind, k) for kind, most in (("larger", 400), ("refused", 400), ("select", 100)) for k in range(most)],
+)
+def test_many_commands(kind, number, tmp_path):
+    CHECKS[kind](cases(kind, 1, 100 if kind == "select" else 400)[number], tmp_path)

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 from combinations.inputs import KINDS
 from combinations.mixtures import ALL_ROWS, FACTORS, MORE_ROWS, cases_of, described, findings
+from combinations.pairs import in_folders
 
 FEW_ROWS = [40, 300, 999, 1000, 1200]
 QUICK = [
@@ -26,14 +27,8 @@ def test_a_case(case, tmp_path):
 
 def wrong_cases(cases, folder):
     """Return the findings of the cases that have any."""
-    found = {}
-    for case in cases:
-        here = folder / str(case["number"])
-        here.mkdir()
-        wrong = findings(case, here)
-        if wrong:
-            found[described(case)] = wrong
-    return found
+    found = {described(case): findings(case, here) for _, case, here in in_folders(cases, folder)}
+    return {name: wrong for name, wrong in found.items() if wrong}
 
 
 @cache

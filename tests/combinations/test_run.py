@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from combinations.pairs import all_pairs
+from combinations.pairs import all_pairs, in_folders
 from combinations.runs import FACTORS, allowed, finding
 
 
@@ -12,9 +12,7 @@ def words(case):
 
 def check(cases, tmp_path):
     found = []
-    for number, case in enumerate(cases):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for _, case, folder in in_folders(cases, tmp_path):
         wrong = finding(case, folder)
         if wrong:
             found.append(f"{wrong}\n    {words(case)}")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from combinations import topics as net
-from combinations.pairs import all_pairs, installed
+from combinations.pairs import all_pairs, in_folders, installed
 from surroundings import fit_within
 from typer.testing import CliRunner
 
@@ -43,18 +43,14 @@ def test_some_combinations(number, tmp_path):
 @pytest.mark.parametrize("seed", [20, 21])
 @pytest.mark.parametrize("part", range(20))
 def test_all_pairs(seed, part, tmp_path):
-    for number, case in list(enumerate(net.cases(seed)))[part::20]:
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for number, case, folder in in_folders(net.cases(seed), tmp_path, part, 20):
         check(case, SIZES[number % len(SIZES)], folder, number)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_what_cannot_be_combined_is_refused_by_name(part, tmp_path):
-    for number, case in list(enumerate(net.cases(22, refusable=True)))[part::10]:
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    for number, case, folder in in_folders(net.cases(22, refusable=True), tmp_path, part, 10):
         check(case, (1, 3, 40)[number % 3], folder, number, may_refuse=True)
 
 
@@ -201,11 +197,8 @@ def test_some_selections(number, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_all_selections(part, tmp_path):
-    for number, case in list(enumerate(all_pairs(SELECT, np.random.default_rng(1), allowed=can_select)))[
-        part::10
-    ]:
-        folder = tmp_path / str(number)
-        folder.mkdir()
+    cases = all_pairs(SELECT, np.random.default_rng(1), allowed=can_select)
+    for _, case, folder in in_folders(cases, tmp_path, part, 10):
         check_selection(case, folder)
 
 
@@ -335,7 +328,5 @@ def commands(allowed):
 @pytest.mark.parametrize("part", range(10))
 def test_all_commands(part, tmp_path):
     for allowed in (can_run, None):
-        for number, case in list(enumerate(commands(allowed)))[part::10]:
-            folder = tmp_path / f"{allowed is None}-{number}"
-            folder.mkdir()
+        for _, case, folder in in_folders(commands(allowed), tmp_path / str(allowed is None), part, 10):
             check_command(case, folder, may_refuse=allowed is None)

@@ -29,20 +29,6 @@ def gaussian(**options):
     return swiftem.GaussianMixture(**start | options)
 
 
-def poisson(**options):
-    start = {"weights_init": [0.3, 0.7], "params_init": {"rates": [[1.0], [2.5]]}, "max_iter": 5000}
-    return swiftem.Mixture(
-        2,
-        family="poisson",
-        **{"method": "em", "smoothing": 0.0, "tol": 1e-11, "init_params": "random"} | start | options,
-    )
-
-
-def deaths():
-    days = [162, 267, 271, 185, 111, 61, 27, 8, 3, 1]
-    return np.repeat(np.arange(10), days)[:, None]
-
-
 @both
 def test_gaussians_reach_the_same_optimum_in_fewer_passes(name):
     y = rows()
@@ -55,15 +41,6 @@ def test_gaussians_reach_the_same_optimum_in_fewer_passes(name):
     assert quick.method_ == "em"
     assert np.diff(quick.lower_bounds_).min() >= -1e-11
     np.testing.assert_allclose(quick.history_.passes, np.arange(1, quick.n_iter_ + 1))
-
-
-@both
-def test_deaths_of_women_over_80(name):
-    quick = poisson(method=by(name)).fit(deaths())
-    assert quick.converged_
-    assert quick.n_iter_ < 200
-    np.testing.assert_allclose(quick.weights_[0], 0.3599, atol=2e-3)
-    np.testing.assert_allclose(quick.params_["rates"].ravel(), [1.256, 2.663], atol=5e-3)
 
 
 @both

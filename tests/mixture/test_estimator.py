@@ -93,13 +93,6 @@ def test_em_goes_on_where_a_stochastic_fit_ended():
     assert mixture.stationarity_ < 1e-3
 
 
-def test_one_component_is_fitted_by_em():
-    X = np.random.default_rng(0).normal(size=(20_000, 2))
-    mixture = swiftem.GaussianMixture(1).fit(X)
-    assert mixture.method_ == "em"
-    np.testing.assert_allclose(mixture.means_[0], X.mean(axis=0), atol=1e-12)
-
-
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(400, 3)) @ RNG.normal(size=(3, 3)) + 3.0 * RNG.integers(2, size=(400, 1))
 
@@ -122,12 +115,6 @@ def test_conditional_is_joint_over_marginal(mixture):
     joint = mixture.score_samples([[-0.2, 1.1, 0.5]])[0]
     marginal = mixture.marginal([0, 2]).score_samples([[-0.2, 0.5]])[0]
     assert given.score_samples([[1.1]])[0] == pytest.approx(joint - marginal, rel=1e-9)
-
-
-def test_scikit_learns_form_predicts_the_same(mixture):
-    theirs = mixture.to_sklearn()
-    np.testing.assert_allclose(theirs.score_samples(ROWS), mixture.score_samples(ROWS), rtol=1e-9)
-    np.testing.assert_array_equal(theirs.predict(ROWS), mixture.predict(ROWS))
 
 
 @pytest.mark.parametrize("columns", [[], [3], [0, 0], [0.5], "a"])

@@ -45,13 +45,15 @@ def assert_sound(mixture, data):
     assert np.isfinite([mixture.bic(data), mixture.aic(data), mixture.icl(data)]).all()
 
 
-SAME = np.full((30, 2), 3.0)
+REPEATED = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
+"""With rows that a component may sit on."""
+LABELS = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
 ODD = {
     "a constant column": (np.column_stack([X, np.full(len(X), 7.0)]), {"n_components": 2}),
     "as many components as rows": (X[:6], {"n_components": 6}),
     "one column": (X[:, :1], {"n_components": 3}),
     "no regularisation": (X, {"n_components": 2, "reg_covar": 0.0}),
-    "all rows the same": (SAME, {"n_components": 2}),
+    "all rows the same": (np.full((30, 2), 3.0), {"n_components": 2}),
     "two rows": (np.array([[0.0, 1.0], [4.0, 2.0]]), {"n_components": 2}),
 }
 
@@ -93,18 +95,16 @@ def test_one_row_is_refused():
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 def test_a_component_on_repeated_rows(method, kind):
     """Without regularisation its covariance vanishes, and with it the M-step."""
-    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
-    labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
     parameters = dict(method=method, covariance_type=kind, reg_covar=0.0, max_iter=12)
     refused = ""
     try:
-        mixture, said = fit(data, 3, init_params=labels, **parameters)
+        mixture, said = fit(REPEATED, 3, init_params=LABELS, **parameters)
     except ValueError as error:  # it may find no other place than these rows
         refused = str(error)
     assert refused in ("", BoundGaussians.ILL_DEFINED)
     if not refused:
         assert said or method != "em"  # others may not have come so far
-        assert mixture.score(data) > swiftem.GaussianMixture(1).fit(data).score(data)
+        assert mixture.score(REPEATED) > swiftem.GaussianMixture(1).fit(REPEATED).score(REPEATED)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -165,19 +165,16 @@ def test_one_bad_start_among_several_does_not_count():
         return labels
 
     calls = []
-    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
-    mixture, _ = fit(data, 2, init_params=sometimes, n_init=2, reg_covar=0.0)
+    mixture, _ = fit(REPEATED, 2, init_params=sometimes, n_init=2, reg_covar=0.0)
     assert len(calls) == 2
     assert np.isfinite(mixture.lower_bound_)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_prior_holds_components_where_maximum_likelihood_collapses(kind):
-    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
-    labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
     prior = NormalInverseWishart(degrees_of_freedom=4.0, scale=1.0)
     mixture, said = fit(
-        data, 3, init_params=labels, reg_covar=0.0, prior=prior, covariance_type=kind, max_iter=200
+        REPEATED, 3, init_params=LABELS, reg_covar=0.0, prior=prior, covariance_type=kind, max_iter=200
     )
     assert not said
     assert np.linalg.eigvalsh(mixture.full_covariances()).min() > 1e-3
@@ -241,20 +238,18 @@ def test_em_takes_over_where_every_step_is_rejected():
 
 def test_the_last_pass_leaves_parameters_that_are_a_fit():
     """A component that collapses in the last pass is not set anew: what was set anew would be no fit."""
-    data = np.vstack([X, np.repeat([[50.0, 50.0]], 5, axis=0)])
-    labels = np.r_[(X[:, 0] > np.median(X[:, 0])).astype(int), np.full(5, 2)]
-    parameters = dict(n_components=3, init_params=labels, reg_covar=0.0, method="em", tol=0.0)
-    before, set_anew = fit(data, max_iter=1, **parameters)
+    parameters = dict(n_components=3, init_params=LABELS, reg_covar=0.0, method="em", tol=0.0)
+    before, set_anew = fit(REPEATED, max_iter=1, **parameters)
     assert not set_anew
     for max_iter in range(2, 30):
-        now, set_anew = fit(data, max_iter=max_iter, **parameters)
+        now, set_anew = fit(REPEATED, max_iter=max_iter, **parameters)
         if set_anew:
             break
         before = now
     assert set_anew
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(now, name), getattr(before, name), err_msg=name)
-    further, _ = fit(data, max_iter=max_iter + 1, **parameters)
+    further, _ = fit(REPEATED, max_iter=max_iter + 1, **parameters)
     assert np.abs(further.means_ - now.means_).max() > 1.0
 
 

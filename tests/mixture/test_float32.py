@@ -1,14 +1,12 @@
 """float32 data: as good as float64, also far from zero, and never copied as float64."""
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from mixture_data import ARRAYS, KINDS, METHODS, blobs, fitted, given_start
 
 import swiftem
-from swiftem.mixture.starts import named_starts
 
 X, _ = blobs(800, 3, 3, apart=4.0, seed=2)
 OFFSET = X + 1e4
@@ -34,12 +32,6 @@ def test_an_offset_costs_nothing(method, kind):
 def test_an_offset_does_not_disturb_the_kmeans_start(kind):
     single, plain = fit(SINGLE, covariance_type=kind), fit(X, covariance_type=kind)
     assert single.score(SINGLE) == pytest.approx(plain.score(X), abs=1e-3)
-
-
-def test_nor_that_by_mini_batches(monkeypatch):
-    monkeypatch.setattr(named_starts, "NUMBERS", replace(named_starts.NUMBERS, sample=125))
-    single, plain = fit(SINGLE), fit(X)
-    assert single.score(SINGLE) == pytest.approx(plain.score(X), abs=1e-2)
 
 
 def test_partial_fit_with_an_offset():

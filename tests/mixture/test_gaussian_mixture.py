@@ -18,12 +18,6 @@ def test_m_step():
     np.testing.assert_allclose(theta.means, [[1 / 0.5, 2 / 0.5], [-3 / 0.9, 0.5 / 0.9]], rtol=1e-15)
 
 
-def test_m_step_with_known_weights():
-    theta = bound(GaussianMixtureModel(2, delta=0.0, known_weights=[0.25, 0.75])).m_step(S)
-    np.testing.assert_array_equal(theta.weights, [0.25, 0.75])
-    np.testing.assert_allclose(theta.means[1], [-3 / 0.7, 0.5 / 0.7], rtol=1e-15)
-
-
 def test_penalty():
     theta = GaussianMixtureTheta(np.array([0.25, 0.75]), np.array([[1.0, 2.0], [0.0, -1.0]]))
     value = bound(GaussianMixtureModel(2, delta=0.2, epsilon=0.1)).penalty(theta)

@@ -187,17 +187,6 @@ def test_rows_of_weight_zero_are_as_if_absent():
     assert without_time(given) == without_time(kept)
 
 
-def test_integer_weights_count_as_repetitions():
-    X = rows_of("full", n=80)
-    weight = np.random.default_rng(0).integers(1, 4, size=len(X))
-    options = {"random_state": 0, "tol": 1e-8, "max_iter": 500, "init_params": "kmeans", "n_init": 5}
-    weighted = swiftem.select(X, range(1, 5), sample_weight=weight, **options)
-    repeated = swiftem.select(np.repeat(X, weight, axis=0), range(1, 5), **options)
-    one, other = weighted.ranking[0], repeated.ranking[0]
-    assert one.key == other.key
-    assert one.bic == pytest.approx(other.bic, rel=1e-6)
-
-
 def test_weights_decide_also_by_a_sample():
     X = rows_of("full", n=900)  # splits are chosen by 2,000 rows
     heavy = np.where(np.arange(len(X)) < 1800, 1.0, 1e-9)  # the third component hardly counts

@@ -9,7 +9,6 @@ from stored_sources import make, write
 from surroundings import fit_within
 
 from swiftem import GaussianMixture
-from swiftem.core import draws
 from swiftem.data import ArraySource, CountSource, open_source
 from swiftem.fit.validated import open_rows, some_rows
 
@@ -19,12 +18,6 @@ N = 1500
 ROWS = rng.normal(size=(N, 3)) + rng.normal(scale=5.0, size=(3, 3))[rng.integers(3, size=N)]
 WEIGHT = rng.integers(3, size=N).astype(float)
 FILES = ("npy", "parquet", "csv", "blocks")
-
-
-@pytest.fixture(autouse=True)
-def _few_draws_ahead(monkeypatch):
-    """Have draws made for a thousand iterations ahead: for 65,536 they take longer than the runs here."""
-    monkeypatch.setattr(draws, "CHUNK", 1024)
 
 
 def mixture(**parameters):
@@ -42,22 +35,6 @@ def test_em_is_the_fit_of_the_rows_in_memory(kind, stored, tmp_path):
     assert np.allclose(found.covariances_, expected.covariances_, rtol=1e-8, atol=1e-9)
     assert found.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-10)
     assert found.stationarity_ == pytest.approx(expected.stationarity_, rel=1e-3, abs=1e-9)
-
-
-@pytest.mark.parametrize(("kind", "stored"), list(zip(KINDS, FILES, strict=True)))
-@pytest.mark.parametrize("method", METHODS[1:])
-def test_other_methods_end_where_they_end_in_memory(kind, method, stored, tmp_path):
-    source = make(stored, tmp_path, ROWS, window=400)
-    made = mixture(covariance_type=kind, method=method)
-    if stored in ("csv", "blocks") and method in ("iem", "fiem"):
-        with pytest.raises(ValueError, match=f"in order, and {method} must .* use em, sem or sem-vr"):
-            made.fit(source)
-        return
-    made.fit(source)
-    expected = mixture(covariance_type=kind, method=method).fit(ROWS)
-    assert made.method_ == method
-    tolerance = 1e-2 if method == "sem" else 5e-3  # whose noise stays
-    assert made.lower_bound_ == pytest.approx(expected.lower_bound_, abs=tolerance)
 
 
 def test_other_columns_are_refused(tmp_path):
@@ -105,19 +82,6 @@ def test_starts_from_labels_of_all_rows_and_from_functions(tmp_path):
     assert np.isfinite(found.lower_bound_)
     with pytest.raises(ValueError, match=r"integer labels of shape \(1500,\)"):
         mixture(method="em", init_params=labels[:5]).fit(file)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_array_with_a_limit_is_as_a_file(method, tmp_path):
-    file = write(tmp_path, "rows.npy", ROWS[WEIGHT > 0])
-    labels = rng.integers(3, size=N)
-    given = {"method": method, "memory_limit": "300MB"}
-    positive = (WEIGHT > 0).astype(float)
-    found = fit_within(mixture, ROWS, sample_weight=positive, init_params=labels, **given)
-    expected = fit_within(mixture, file, init_params=labels[WEIGHT > 0], **given)
-    if method == "em":
-        assert np.allclose(found.means_, expected.means_, rtol=1e-6, atol=1e-6)
-    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, abs=1e-3)
 
 
 def test_sources_of_other_kinds():

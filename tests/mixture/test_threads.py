@@ -33,29 +33,9 @@ def test_starts_in_threads_give_the_same(method, n_init):
     np.testing.assert_array_equal(one.history_.objective, two.history_.objective)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_seed_gives_the_same_model_again(method):
-    assert_same_model(fit(2, method=method, n_init=2), fit(2, method=method, n_init=2))
-    if method != "em":
-        assert not np.array_equal(fit(2, method=method).means_, fit(2, seed=1, method=method).means_)
-
-
 def test_the_environment_says_how_many(monkeypatch):
     found = []
     for threads in ("1", "2"):
         monkeypatch.setenv("SWIFTEM_NUM_THREADS", threads)
         found.append(fit(None, method="fiem", n_init=3))
     assert_same_model(*found)
-
-
-def test_starts_draw_differently():
-    """Each has its own seed: the best of several is no copy of the first."""
-    assert len({fit(1, n_init=n, init_params="random").lower_bound_ for n in (1, 4, 8)}) > 1
-
-
-def test_global_blas_threads_are_as_before():
-    from threadpoolctl import threadpool_info
-
-    before = [found["num_threads"] for found in threadpool_info()]
-    fit(2, n_init=3)
-    assert [found["num_threads"] for found in threadpool_info()] == before

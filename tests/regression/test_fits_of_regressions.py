@@ -74,19 +74,6 @@ def test_clones_keep_their_checkpoints_apart(tmp_path):
     assert len(list(tmp_path.glob("clone-*"))) == 4
 
 
-def test_batches_find_the_lines():
-    X, y, _ = lines(6000)
-    found = RegressionMixture(2, random_state=0)
-    for start in range(0, 6000, 500):
-        found.partial_fit(X[start : start + 500], y[start : start + 500])
-    order = np.argsort(found.coef_[:, 0])
-    assert np.allclose(found.coef_[order], [[1.0, -2.0], [3.0, 0.5]], atol=0.1)
-    whole = RegressionMixture(2, random_state=0).fit(X, y)
-    assert found.score(X, y) > whole.score(X, y) - 0.01
-    assert found.method_ == "sem"
-    assert found.n_iter_ == 12
-
-
 @pytest.mark.parametrize("is_saved", [False, True])
 def test_batches_after_a_fit(tmp_path, is_saved):
     X, y, _ = lines(8000, offset=1e3)

@@ -6,8 +6,8 @@ import pytest
 from helpers import STOCHASTIC
 
 import swiftem
-from swiftem import methods, models
-from swiftem.data import ArraySource, NpySource
+from swiftem import models
+from swiftem.data import ArraySource
 from swiftem.kernels.compile import kernel
 from swiftem.mixture.compute import conditionals as missing_cells
 from swiftem.mixture.compute.missing_kernel import complete_rows, make_completion
@@ -59,39 +59,6 @@ def test_the_reference_with_priors_and_known_weights(name, kind, options):
         assert (one.rejected, one.passes) == (other.rejected, other.passes)
         close = {"rtol": 1e-9, "atol": 1e-10} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(one.s, other.s, **close)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", STOCHASTIC)
-def test_a_run_in_two_parts_has_the_same_bits_and_files_have_the_same_rows(name, kind, tmp_path):
-    y = rows(200, 4)
-    np.save(tmp_path / "rows.npy", y)
-    model, theta0 = start(kind, y)
-    options = {"theta0": theta0, "seed": 1}
-    method = helpers.make_method(name, step_size=0.05, batch_size=23, epoch_length=8)
-    whole = swiftem.run(model, y, method, n_iter=30, **options)
-    first = swiftem.run(model, y, method, n_iter=13, record_every=5, **options)
-    rest = swiftem.run(model, y, method, theta0=first.theta, s0=first.s, state=first.state, n_iter=17)
-    helpers.assert_same_result(rest, whole)
-    stored = NpySource(tmp_path / "rows.npy", allow_missing=True)
-    one, other = (
-        swiftem.run(model, stored, method, n_iter=30, record_every=7, kernels=kernels, **options)
-        for kernels in ("auto", "reference")
-    )
-    np.testing.assert_allclose(one.s, other.s, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_in_float32(kind):
-    y = rows(200, 4).astype(np.float32)
-    model, theta0 = start(kind, y.astype(float))
-    one, other = (
-        swiftem.run(
-            model, y, methods.OnlineEM(batch_size=8), theta0=theta0, n_iter=20, seed=0, kernels=kernels
-        )
-        for kernels in ("auto", "reference")
-    )
-    np.testing.assert_allclose(one.s, other.s, rtol=1e-9, atol=1e-10)
 
 
 def completed(z, given):

@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import choose_compute
+from helpers import both, choose_compute
 
 import swiftem
 from swiftem import methods, models, posterior, schedules
@@ -19,7 +19,6 @@ KINDS = list(ESTIMATED)
 ALL = ["unit", *KINDS]
 STOCHASTIC = ["sem", "iem", "sem-vr", "fiem"]
 PRIOR = models.NormalInverseWishart(9.0, 0.5, mean_precision=0.2)
-every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def case(n, d, M, b, **options):
@@ -101,10 +100,6 @@ def some(kind):
     return make(kind, UNIT["prime sizes"] if kind == "unit" else OTHERS["schedule"])
 
 
-def both(model, y, method, **options):
-    return [swiftem.run(model, y, method, kernels=kernels, **options) for kernels in ("auto", "reference")]
-
-
 @pytest.mark.parametrize(("kind", "name"), CASES)
 @pytest.mark.parametrize("method", STOCHASTIC)
 def test_same_trajectory(method, kind, name):
@@ -160,71 +155,6 @@ def test_lanes_are_taken(kind, b):
     assert found == [LANES[kind, b]] * 5 + ["Algorithm1"] * 2
 
 
-@every_kind
-@pytest.mark.parametrize("name", helpers.NAMES)
-def test_a_run_in_two_parts_is_the_same_to_the_last_bit(name, kind):
-    model, y, theta0, _ = some(kind)
-    method = helpers.make_method(name, step_size=0.05, batch_size=23, epoch_length=8)
-    whole = swiftem.run(model, y, method, theta0=theta0, n_iter=30, seed=1)
-    first = swiftem.run(model, y, method, theta0=theta0, n_iter=13, seed=1, record_every=5)
-    rest = swiftem.run(model, y, method, theta0=first.theta, s0=first.s, state=first.state, n_iter=17)
-    helpers.assert_same_result(rest, whole)
-
-
-@pytest.mark.parametrize("name", STOCHASTIC)
-@pytest.mark.parametrize(("kind", "b"), [("unit", 1), ("full", 23)])
-def test_a_state_goes_from_one_kernel_to_the_other(kind, b, name):
-    model, y, theta0, _ = some(kind)
-    method = helpers.make_method(name, step_size=0.05, batch_size=b, epoch_length=13)
-    whole = swiftem.run(model, y, method, theta0=theta0, n_iter=100, seed=0)
-    first = swiftem.run(model, y, method, theta0=theta0, n_iter=40, seed=0, kernels="reference")
-    rest = swiftem.run(model, y, method, theta0=first.theta, s0=first.s, state=first.state, n_iter=60)
-    np.testing.assert_allclose(rest.s, whole.s, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("kernels", ["auto", "reference"])
-@pytest.mark.parametrize(("kind", "b"), [("unit", 1), ("unit", 3), ("unit", 128), *((k, 23) for k in KINDS)])
-@pytest.mark.parametrize("method", [methods.IncrementalEM, methods.FastIncrementalEM])
-def test_the_centre_is_the_mean_of_what_is_stored_also_in_float32(method, kind, b, kernels):
-    model, y, theta0, _ = make("unit", UNIT["mini-batch"]) if b == 128 else some(kind)
-    step = {"step_size": 0.05} if method is methods.FastIncrementalEM else {}
-    single, double = (
-        swiftem.run(
-            model, y, method(batch_size=b, memory_dtype=dtype, **step), theta0=theta0, n_iter=100, seed=0,
-            kernels=kernels,
-        )
-        for dtype in ("float32", "float64")
-    )  # fmt: skip
-    centre, memory = single.state.method
-    assert memory.dtype == np.float32
-    bound = model.bind(ArraySource(y))
-    batch = bound.source.take(np.arange(len(y)))
-    expected = bound.statistics(batch, memory.astype(np.float64), np.full(len(y), 1.0 / len(y)))
-    np.testing.assert_allclose(centre, expected, atol=1e-12)
-    np.testing.assert_allclose(single.s, double.s, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
-@pytest.mark.parametrize("layout", ["C", "F", "read-only", "strided"])
-@pytest.mark.parametrize(("kind", "names"), [("unit", STOCHASTIC), ("full", ("em", "sem"))])
-def test_kinds_of_arrays(dtype, layout, kind, names):
-    """What is not in C order, or of integers, is converted: passes by chunks, batches one by one."""
-    y = np.round(10 * RNG.normal(size=(40, 2))).astype(dtype)
-    plain = y.astype(np.float64)
-    if layout == "F":
-        y = np.asfortranarray(y)
-    elif layout == "strided":
-        y = np.repeat(y, 2, axis=0)[::2]
-    elif layout == "read-only":
-        y.flags.writeable = False
-    options = {} if kind == "unit" else {"prior": models.NormalInverseWishart(3.0, 1.0)}
-    model = models.GaussianMixtureModel(2, covariance=kind, **options)
-    for name in names:
-        method = helpers.make_method(name, step_size=0.1, batch_size=1 if kind == "unit" else 5)
-        ours, theirs = (swiftem.run(model, data, method, n_iter=40, seed=0) for data in (y, plain))
-        np.testing.assert_allclose(ours.s, theirs.s, rtol=0.0 if kind == "unit" or name == "em" else 1e-9)
-
-
 # Full passes
 
 UNIT_PASSES = [
@@ -234,7 +164,10 @@ UNIT_PASSES = [
     (3001, 4, 7, 300, 0),
     (50, 1, 50, 1, 0),
 ]
-PASSES = [(2, 1, 1, 1, 0), (4099, 3, 5, 1, 0), (2011, 2, 3, 2, 1e6), (997, 4, 7, 1e6, 0), (130, 31, 67, 3, 0)]
+PASSES = [
+    (2, 1, 1, 1, 0), (4099, 3, 5, 1, 0), (2011, 2, 3, 2, 1e6), (997, 4, 7, 1e6, 0), (130, 31, 67, 3, 0),
+    (2501, 12, 40, 1, 0),
+]  # fmt: skip
 FORMS = [
     ("auto", "unit", UNIT_PASSES),
     *((form, kind, PASSES) for form in ("auto", "numpy") for kind in KINDS),
@@ -268,6 +201,10 @@ def test_full_passes(kernels, kind, size, weights):
     np.testing.assert_allclose(s, s_plain, **close)
     np.testing.assert_allclose(memory, memory_plain, atol=1e-9)
     assert fast.evaluations == 3 * n
+    if kind != "unit":
+        found, wanted = (each.evaluate(theta, responsibilities=True, labels=True) for each in (fast, plain))
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
     batch = fast.take(RNG.integers(n, size=50))
     rows = fast.rows(batch, theta)
     np.testing.assert_allclose(rows, plain.rows(batch, theta), atol=1e-9)
@@ -277,23 +214,31 @@ def test_full_passes(kernels, kind, size, weights):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_full_passes_do_not_depend_on_the_number_of_threads(kind):
-    settings = unit(70_001, 4, 16, 1) if kind == "unit" else estimated(30_001, 4, 6, 1)
-    model, y, theta, _ = make(kind, settings)
-    source = ArraySource(y)
+    """They are cut into several pieces, each with its own rows of everything."""
+    many = {"weights": True, "offset": 5.0}
+    settings = unit(70_001, 4, 16, 1, **many) if kind == "unit" else estimated(30_001, 4, 6, 1, **many)
+    model, y, theta, weight = make(kind, settings)
+    order = np.argsort(y[:, 0])
+    source = ArraySource(y[order], weight[order])
     bound = model.bind(source)
     results = []
     try:
         for threads in (1, 2, 3, 8):
             set_threads(threads)
-            e_step = choose_compute("auto", bound, source)
-            s, memory = e_step.remember(theta)
-            found = [e_step.full(theta), s, memory, e_step.objective(theta)]
-            results.append(found if kind == "unit" else [*found, *e_step.evaluate(theta, labels=True)[::2]])
+            results.append(everything(choose_compute("auto", bound, source), theta, kind))
     finally:
         set_threads(None)
     for result in results[1:]:
         for one, other in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(one, other)
+    for one, other in zip(results[0], everything(Compute(bound, source), theta, kind), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def everything(e_step, theta, kind):
+    s, memory = e_step.remember(theta)
+    found = [e_step.full(theta), s, memory, e_step.objective(theta)]
+    return found if kind == "unit" else [*found, *e_step.evaluate(theta, responsibilities=True, labels=True)]
 
 
 @pytest.mark.parametrize("kernels", ["auto", "reference"])
@@ -308,32 +253,19 @@ def test_posterior_of_fewer_rows_than_components(kernels):
     assert posterior(model, y, theta, kernels=kernels)[1:] == (None, None)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("kernels", ["auto", "numpy"])
-def test_a_start_by_responsibilities(kernels, kind):
-    """Shares of given rows add up to the statistics whose M-step is the start."""
-    model, y, theta, weight = make(kind, estimated(5000, 3, 4, 1, weights=True))
-    source = ArraySource(y, weight)
-    bound = model.bind(source)
-    fast, plain = choose_compute(kernels, bound, source), Compute(bound, source)
-    whole = next(source.blocks(5000))
-    rows = plain.evaluate(theta, responsibilities=True).responsibilities
-    np.testing.assert_allclose(fast.share(whole, rows), plain.full(theta), rtol=1e-9, atol=1e-12)
-    labels = rows.argmax(axis=1)
-    first = bound.m_step(fast.share(whole, np.eye(4)[labels]))
-    np.testing.assert_allclose(first.means[2], np.average(y[labels == 2], 0, weight[labels == 2]), rtol=1e-9)
-    if kernels == "auto":
-        with pytest.raises(ValueError, match="rows must have 4 columns"):
-            fast.share(whole, np.ones((5000, 3)))
-
-
-@pytest.mark.parametrize("kind", ["unit", "diag"])
-def test_no_subnormal_responsibilities(kind):
-    """They would slow the matrix products down several times."""
-    model = models.GaussianMixtureModel(3, covariance=kind)
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 0.0], [1.0, 0.0]])
+@pytest.mark.parametrize(("kernels", "kind"), [("auto", "unit"), ("auto", "diag"), ("numpy", "diag")])
+def test_no_subnormal_responsibilities(kernels, kind, weights):
+    """They would slow the matrix products down several times; nor NaN for a weight of zero."""
+    M = len(weights or "any")
+    model = models.GaussianMixtureModel(M, covariance=kind)
     source = ArraySource(np.linspace(-60, 60, 500)[:, None])
-    covariances = {} if kind == "unit" else {"covariances": np.ones((3, 1))}
-    theta = model.theta(means=[[-30.0], [0.0], [30.0]], **covariances)
-    _, memory = choose_compute("auto", model.bind(source), source).remember(theta)
+    covariances = {} if kind == "unit" else {"covariances": np.ones((M, 1))}
+    theta = model.theta(weights=weights, means=[[-30.0], [0.0], [30.0]][:M], **covariances)
+    e_step = choose_compute(kernels, model.bind(source), source)
+    memory = (
+        e_step.evaluate(theta, responsibilities=True)[1] if kernels == "numpy" else e_step.remember(theta)[1]
+    )
     assert ((memory == 0) | (memory > 1e-21)).all()
     assert (memory == 0).any()
+    assert weights is None or (memory[:, 0] == 1.0).all()

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from mixture_data import assert_same_model, blobs
+from callbacks import Listener
+from mixture_data import assert_same_model, blobs, fitted
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.core.loop import DeferredInterrupt
 from swiftem.kernels.threads import set_threads
-from swiftem.mixture.starts import named_starts
 from swiftem.mixture.starts import race as racing
 
 X, _ = blobs(2000, 2, 4, apart=1.5, seed=5)
@@ -110,9 +110,7 @@ def test_a_model_wherever_it_is_pressed(name):
     assert scores[-1] >= scores[0]
     assert name not in ("race", "one by one") or scores[-1] > scores[0] + 1e-3
     mixture.set_params(warm_start=True, max_iter=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        assert mixture.fit(rows).n_iter_ >= 1
+    assert fitted(mixture, rows).n_iter_ >= 1
 
 
 @pytest.mark.parametrize("name", ["race", "few rows", "another method"])
@@ -154,58 +152,23 @@ def test_a_signal_while_threads_work(threads, presses, options):
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_of_several_k_means_the_first_is_kept(at, monkeypatch):
-    real, calls = named_starts._kmeans, []
+def test_of_several_named_starts_the_first_is_kept(at):
+    calls = []
 
-    def kmeans(*given):
+    def init(X, n_components, random_state):
         calls.append(1)
         if len(calls) == at:
             raise KeyboardInterrupt
-        return real(*given)
+        return random_state.randint(n_components, size=len(X))
 
-    start = fit(X, init_params="kmeans", max_iter=0)
-    monkeypatch.setattr(named_starts, "_kmeans", kmeans)
     if at == 1:
         with pytest.raises(KeyboardInterrupt):
-            fit(X, init_params="kmeans", n_init=3)
-    else:
-        mixture = fit_interrupted(X, init_params="kmeans", n_init=3)
-        np.testing.assert_array_equal(mixture.means_, start.means_)
-
-
-def test_other_families_and_stored_rows(tmp_path):
-    counts = np.random.default_rng(0).poisson(3.0 * (1 + X[:, :1] ** 2 % 5), size=(len(X), 2))
-    np.save(tmp_path / "rows.npy", X)
-    for mixture, rows, limit in (
-        (swiftem.Mixture(4, family="poisson", random_state=0), counts, None),
-        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", None),
-        (swiftem.GaussianMixture(4, random_state=0), tmp_path / "rows.npy", "120MB"),
-    ):
-        interrupted = pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes")
-        with pressed(5), interrupted, swiftem.config_context(memory_limit=limit):
-            mixture.fit(rows)
-        assert np.isfinite(mixture.score(counts if rows is counts else X))
-
-
-def test_units_of_dask():
-    da = pytest.importorskip("dask.array")
-    with pressed(5), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
-        mixture = swiftem.GaussianMixture(4, random_state=0).fit(da.from_array(X, chunks=(500, 2)))
-    assert np.isfinite(mixture.score(X))
-
-
-def test_labels_are_those_of_the_model_so_far():
-    mixture = swiftem.GaussianMixture(4, random_state=0)
-    with pressed(10), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
-        labels = mixture.fit_predict(X)
-    np.testing.assert_array_equal(labels, mixture.predict(X))
-
-
-def test_partial_fit_is_undone():
-    mixture = swiftem.GaussianMixture(4, random_state=0)
-    with pressed(10), pytest.raises(KeyboardInterrupt):
-        mixture.partial_fit(X)
-    assert not hasattr(mixture, "means_")
+            fit(X, init_params=init, n_init=3)
+        return
+    start = fit(X, init_params=init, max_iter=0)
+    calls.clear()
+    mixture = fit_interrupted(X, init_params=init, n_init=3)
+    np.testing.assert_array_equal(mixture.means_, start.means_)
 
 
 @pytest.mark.usefixtures("with_signals")
@@ -223,23 +186,27 @@ def test_a_selection_completes_the_fit_under_way():
     assert found.table[0].converged
 
 
-def test_callbacks_are_told_that_the_fit_ended():
-    told = []
-
-    class Tells:
-        def setup(self, estimator, context):
-            told.append("setup")
-
-        def teardown(self, estimator, context):
-            told.append("teardown")
-
-        def on_fit_task_begin(self, estimator, context, **given):
-            told.append(f"begin {context.task_name}")
-
-        def on_fit_task_end(self, estimator, context, **given):
-            told.append(f"end {context.task_name}")
-
-    mixture = swiftem.GaussianMixture(4, random_state=0).set_callbacks(Tells())
+def test_other_families_stored_rows_labels_and_callbacks(tmp_path):
+    da = pytest.importorskip("dask.array")
+    counts = np.random.default_rng(0).poisson(3.0 * (1 + X[:, :1] ** 2 % 5), size=(len(X), 2))
+    np.save(tmp_path / "rows.npy", X)
+    for family, rows, limit in (
+        ("poisson", counts, None),
+        ("", tmp_path / "rows.npy", None),
+        ("", tmp_path / "rows.npy", "120MB"),
+        ("", da.from_array(X, chunks=(500, 2)), None),
+    ):
+        kind = swiftem.Mixture if family else swiftem.GaussianMixture
+        mixture = kind(4, random_state=0, **({"family": family} if family else {}))
+        interrupted = pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes")
+        with pressed(5), interrupted, swiftem.config_context(memory_limit=limit):
+            mixture.fit(rows)
+        assert np.isfinite(mixture.score(counts if rows is counts else X))
+    told = Listener()
+    mixture = swiftem.GaussianMixture(4, random_state=0).set_callbacks(told)
     with pressed(10), pytest.warns(ConvergenceWarning, match=r"interrupted after 0\.0 passes"):
-        mixture.fit(X)
-    assert told == ["setup", "begin fit", "end fit", "teardown"]
+        labels = mixture.fit_predict(X)
+    np.testing.assert_array_equal(labels, mixture.predict(X))
+    assert [each if isinstance(each, str) else each[:2] for each in told.events] == [
+        "setup", ("begin", "fit"), ("end", "fit"), "teardown",
+    ]  # fmt: skip

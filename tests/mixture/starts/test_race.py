@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from dying_fits import Death
 from mixture_data import KINDS, assert_same_model, blobs
 
 import swiftem
@@ -142,22 +141,6 @@ def test_rows_in_a_file_race_like_rows_in_memory(tmp_path):
     X = clusters(40_000)  # more than the sample
     np.save(tmp_path / "rows.npy", X)
     assert fit(tmp_path / "rows.npy").score(X) > BEST.fit(X).score(X) - 0.3
-
-
-def test_a_fit_that_died_starts_where_it_did(tmp_path, deadly):
-    X, _ = blobs(4000, components=6, apart=1.0)
-    options = {"tol": 1e-9, "max_iter": 20, "method": "em"}
-    whole = fit(X, 6, **options)
-    deadly(3)
-    with pytest.raises(Death), swiftem.checkpoint(tmp_path, every=1):
-        fit(X, 6, **options)
-    deadly(np.inf)
-    with swiftem.checkpoint(tmp_path, resume=True):
-        again = fit(X, 6, **options)
-    assert_same_model(again, whole)
-    assert again.history_.moves == whole.history_.moves
-    again.save(tmp_path / "m.model")
-    assert swiftem.GaussianMixture.load(tmp_path / "m.model").history_.moves == whole.history_.moves
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,10 +14,8 @@ import swiftem
 from swiftem.core.compute import Compute, Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.mixture import resolve
-from swiftem.mixture.compute import numpy as small_expectation
 from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, exponentials
-from swiftem.models import GaussianMixtureModel, MixtureModel
+from swiftem.models import GaussianMixtureModel
 from swiftem.topics import read as read_topics
 from swiftem.topics.compute.corpus import Documents, SmallDocuments
 
@@ -52,71 +50,6 @@ def in_a_process(kind="full", dtype="float64", code=FIT, **variables):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_nothing_is_compiled_and_bits_do_not_depend_on_threads(dtype, tmp_path):
-    found = [
-        in_a_process(
-            dtype=dtype, OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, SWIFTEM_NUM_THREADS=threads,
-            NUMBA_CACHE_DIR=str(tmp_path / threads),
-        )
-        for threads in ("1", "2")
-    ]  # fmt: skip
-    assert found[0] == found[1]
-    assert found[0][2] is False
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", ["tied", "diag", "spherical"])
-def test_nothing_is_compiled_for_the_other_kinds(kind, tmp_path):
-    assert in_a_process(kind, NUMBA_CACHE_DIR=str(tmp_path))[2] is False
-
-
-@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_fit_is_that_of_compiled_code(kind, weighted, monkeypatch):
-    X, _ = blobs(900, 3, 3)
-    weight = np.random.default_rng(0).random(900) + 0.5 if weighted else None
-
-    def fit():
-        mixture = swiftem.GaussianMixture(3, covariance_type=kind, method="em", random_state=0, tol=1e-9)
-        return mixture.fit(X, sample_weight=weight)
-
-    small = fit()
-    monkeypatch.setattr(resolve, "SMALL", 0)
-    compiled = fit()
-    assert small.n_iter_ == compiled.n_iter_
-    np.testing.assert_allclose(small.means_, compiled.means_, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(small.covariances_, compiled.covariances_, rtol=1e-10, atol=1e-11)
-    assert small.lower_bound_ == pytest.approx(compiled.lower_bound_, rel=1e-12)
-    assert small.stationarity_ == pytest.approx(compiled.stationarity_, rel=1e-3, abs=1e-10)
-
-
-def test_other_methods_are_compiled_also_for_small_data():
-    X, _ = blobs(300, 2, 2)
-    mixture = swiftem.GaussianMixture(2, method="sem-vr", random_state=0, tol=1.0).fit(X)
-    assert mixture.method_ == "sem-vr"
-
-
-@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
-@pytest.mark.parametrize("n_components", [1, 2, 4])
-def test_passes_of_families(family, n_components):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2 if family == "bernoulli" else 9, size=(301, 5)).astype(float)
-    source = ArraySource(y, rng.random(301) + 0.1)
-    model = MixtureModel(n_components, family=family)
-    problem = Problem(model, source, placement=Placement.named("numpy"))
-    theta, small = problem.bound.initial_theta(rng), problem.compute
-    plain = Compute(problem.bound, source)
-    assert type(small) is NumpyCompute
-    assert small.objective(theta) == pytest.approx(plain.objective(theta), rel=1e-12)
-    assert small.evaluations == 0
-    np.testing.assert_allclose(small.full(theta), plain.full(theta), rtol=1e-11)
-    ours = small.evaluate(theta, responsibilities=True, labels=True)
-    theirs = plain.evaluate(theta, responsibilities=True, labels=True)
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
-
-
 def test_the_objective_is_that_of_the_parameters_that_are_given():
     """The value of the last pass is used again only at the same θ."""
     X, _ = blobs(301, 2, 3)
@@ -133,39 +66,6 @@ def test_the_objective_is_that_of_the_parameters_that_are_given():
     assert found[0] != pytest.approx(found[1], rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_blocks_of_rows_are_all_rows(kind, weighted, monkeypatch):
-    monkeypatch.setattr(small_expectation, "NUMBERS", 0)  # blocks of 256 rows, of which the last has one
-    X, _ = blobs(513, 2, 3)
-    source = ArraySource(X, np.arange(1.0, 514.0) if weighted else None)
-    problem = Problem(GaussianMixtureModel(3, covariance=kind), source, placement=Placement.named("numpy"))
-    theta, plain = problem.bound.initial_theta(np.random.default_rng(0)), Compute(problem.bound, source)
-    assert type(problem.compute) is NumpyCompute
-    np.testing.assert_allclose(problem.compute.full(theta), plain.full(theta), rtol=1e-11, atol=1e-12)
-    assert problem.compute.objective(theta) == pytest.approx(plain.objective(theta), rel=1e-12)
-    ours, theirs = (
-        one.evaluate(theta, responsibilities=True, labels=True) for one in (problem.compute, plain)
-    )
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_components", [2, 3])
-def test_components_without_a_chance_have_responsibilities_that_matrix_products_take(n_components):
-    """Neither NaN for a weight of zero, nor subnormal numbers, which would be slow."""
-    model = GaussianMixtureModel(n_components, covariance="diag")
-    means = np.array([[-30.0], [30.0], [0.0]])[:n_components]
-    weights = np.array([1.0, 0.0, 0.0])[:n_components]
-    theta = model.theta(weights=weights, means=means, covariances=np.full((n_components, 1), 0.01))
-    problem = Problem(
-        model, ArraySource(np.linspace(-60, 60, 500)[:, None]), placement=Placement.named("numpy")
-    )
-    found = problem.compute.evaluate(theta, responsibilities=True).responsibilities
-    assert (found[:, 0] == 1.0).all()
-    assert (found[:, 1:] == 0).all()
-
-
 TOPICS = """
 import hashlib, json, sys
 import numpy as np, scipy.sparse as sp, swiftem
@@ -180,16 +80,27 @@ print(json.dumps([digest, numbers, "numba" in sys.modules]))
 """
 
 
-def test_nothing_is_compiled_for_topics_of_few_documents(tmp_path):
+@pytest.mark.parametrize(
+    ("code", "dtype"),
+    [(FIT, "float64"), (FIT, "float32"), (TOPICS, "float64")],
+    ids=["double", "single", "topics"],
+)
+def test_nothing_is_compiled_and_bits_do_not_depend_on_threads(code, dtype, tmp_path):
     found = [
         in_a_process(
-            code=TOPICS, OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, SWIFTEM_NUM_THREADS=threads,
-            NUMBA_CACHE_DIR=str(tmp_path / threads),
+            "full", dtype, code, OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads,
+            SWIFTEM_NUM_THREADS=threads, NUMBA_CACHE_DIR=str(tmp_path / threads),
         )
         for threads in ("1", "2")
     ]  # fmt: skip
     assert found[0] == found[1]
     assert found[0][2] is False
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["tied", "diag", "spherical"])
+def test_nothing_is_compiled_for_the_other_kinds(kind, tmp_path):
+    assert in_a_process(kind, NUMBA_CACHE_DIR=str(tmp_path))[2] is False
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")

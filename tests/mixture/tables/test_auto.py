@@ -48,7 +48,7 @@ CHOSEN = {"gaussian": (0, 6, 8), "poisson": (1,), "bernoulli": (2, 7), "categori
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_auto_reads_types(library, caplog, tmp_path):
+def test_auto_reads_types(library, caplog):
     frame, kind = survey()
     table = LIBRARIES[library](frame)
     with caplog.at_level(logging.INFO, logger="swiftem"):
@@ -65,12 +65,8 @@ def test_auto_reads_types(library, caplog, tmp_path):
     }  # fmt: skip
     same = np.mean(mixture.predict(table) == kind)
     assert max(same, 1 - same) > 0.98
-    mixture.save(tmp_path / "a.model")
-    loaded = Mixture.load(tmp_path / "a.model")
-    assert loaded.categories_ == mixture.categories_
-    assert np.array_equal(loaded.predict_proba(frame), mixture.predict_proba(frame))
-    assert loaded.partial_fit(table).family_ == mixture.family_
-    assert np.isfinite(loaded.bic(table))
+    assert mixture.partial_fit(table).family_.columns == tuple(CHOSEN.values())
+    assert np.isfinite(mixture.bic(table))
 
 
 def test_codes_are_those_of_the_same_numbers():
