@@ -1,6 +1,5 @@
 """``converged_`` tells the truth: what em would still gain is below ten times ``tol``."""
 
-import warnings
 
 import numpy as np
 import pytest
@@ -16,18 +15,17 @@ from swiftem.methods import Squarem
 from swiftem.mixture.starts.em_of_candidates import em_of_candidates
 from swiftem.models import GaussianMixtureModel
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
 
 
 def still(mixture, data):
     """Return what em gains if it goes on for long."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        more = swiftem.GaussianMixture.from_parameters(
-            mixture.weights_, mixture.means_, mixture.covariances_, method="em", tol=1e-12, max_iter=1500,
-            covariance_type=mixture.covariance_type,
-            warm_start=True,
-        ).fit(data)  # fmt: skip
+    more = swiftem.GaussianMixture.from_parameters(
+        mixture.weights_, mixture.means_, mixture.covariances_, method="em", tol=1e-12, max_iter=1500,
+        covariance_type=mixture.covariance_type,
+        warm_start=True,
+    ).fit(data)  # fmt: skip
     return more.score(data) - mixture.score(data)
 
 
@@ -36,11 +34,9 @@ def still(mixture, data):
 @pytest.mark.parametrize("start", ["race", "given"])
 def test_em_gains_little_after_a_fit_that_converged(method, tol, start):
     given = {} if start == "race" else given_start(X, 4, "full", seed=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(
-            4, method=method, tol=tol, max_iter=3000, random_state=0, **given
-        ).fit(X)
+    mixture = swiftem.GaussianMixture(4, method=method, tol=tol, max_iter=3000, random_state=0, **given).fit(
+        X
+    )
     assert mixture.converged_
     assert still(mixture, X) <= 10 * tol
 
@@ -67,11 +63,9 @@ def test_few_rows_have_no_plateau_on_which_a_fit_ends(method):
     data = blobs(400, 3, 8, apart=1.0, seed=2)[0]
     gains = []
     for seed in range(6):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            mixture = swiftem.GaussianMixture(
-                10, covariance_type="diag", method=method, random_state=seed
-            ).fit(data)
+        mixture = swiftem.GaussianMixture(10, covariance_type="diag", method=method, random_state=seed).fit(
+            data
+        )
         assert mixture.n_iter_ <= mixture.max_iter
         gains.append(still(mixture, data) if mixture.converged_ else 0.0)
     assert max(gains) <= 1.2e-2
@@ -81,11 +75,9 @@ def test_a_plateau_without_passes_left_is_no_convergence():
     data = blobs(400, 3, 8, apart=1.0, seed=2)[0]
     ended = []
     for passes in (*range(4, 100, 8), 400):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            mixture = swiftem.GaussianMixture(
-                10, covariance_type="diag", method="em", random_state=2, max_iter=passes
-            ).fit(data)
+        mixture = swiftem.GaussianMixture(
+            10, covariance_type="diag", method="em", random_state=2, max_iter=passes
+        ).fit(data)
         assert mixture.n_iter_ <= passes
         ended.append((mixture.converged_, still(mixture, data)))
     assert not any(converged and gain > 1e-2 for converged, gain in ended)

@@ -19,15 +19,14 @@ from sklearn.preprocessing import StandardScaler
 
 import swiftem
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 X, _ = blobs(300, 2, 3, seed=10)
 
 
 def fit(*callbacks, data=X, **parameters):
     # By name: with few rows the default compares starts, and n_init adds to them.
     made = swiftem.GaussianMixture(3, init_params="kmeans", random_state=0, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return made.set_callbacks(*callbacks).fit(data)
+    return made.set_callbacks(*callbacks).fit(data)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -83,9 +82,7 @@ def test_a_callback_that_stops_a_repair_stops_the_fit():
     made = swiftem.GaussianMixture(
         2, method="sem-vr", precisions_init=[np.eye(2)] * 2, random_state=0, **start
     ).set_callbacks(Listener(stop="pass", after=2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made.fit(X)
+    made.fit(X)
     assert made.history_.method.tolist() == ["sem-vr", "em"]
 
 
@@ -129,9 +126,7 @@ def test_scikit_learns_scoring_monitor(method):
     made = swiftem.GaussianMixture(3, method=method, random_state=0, max_iter=8, tol=0.0).set_callbacks(
         monitor
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        made.fit(X, np.zeros(len(X)))  # it scores only where there is a y
+    made.fit(X, np.zeros(len(X)))  # it scores only where there is a y
     log = monitor.get_logs().data
     scores = [row["score"] for row in log if row["task_name"] == "pass"]
     assert len(scores) == len(made.history_)

@@ -153,16 +153,6 @@ def test_files_merged_topics_and_streams_keep_it(tmp_path):
         swiftem.PLSA(K, alpha="learn").partial_fit(X)
 
 
-@pytest.mark.parametrize("how", [{"method": "sem"}, {"method": "fiem"}])
-def test_only_em_learns(how):
-    X, _ = drawn(np.full(K, 0.2), n_documents=20)
-    (argument,) = how
-    with pytest.raises(ValueError, match=f"alpha must be numbers for {argument}=.*, got 'learn'"):
-        fit(X, **how)
-    with pytest.raises(ValueError, match="alpha must be a number of at least 0, an array or 'learn'"):
-        fit(X, alpha="guess")
-
-
 def test_a_smaller_beta_makes_sparser_topics():
     X, _ = drawn(np.full(K, 0.2), n_documents=100)
     entropy = [

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster_processes import METHODS, RNG, WORKER, X, process, run
-from helpers import leaves
+from cluster_processes import METHODS, NOISE, RNG, WORKER, X, assert_same, planned, process, run
 
 import swiftem
 from swiftem import methods, models
@@ -19,16 +18,7 @@ dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 da = pytest.importorskip("dask.array")
 
-# Dask's own machinery leaves sockets to the garbage collector, and its logs are not ours.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
-
-
-def planned():
-    return da.from_array(X, chunks=(1000, 3))
+pytestmark = NOISE
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +28,6 @@ def cluster():
         n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
     ) as made:
         yield made
-
-
-def assert_same(one, other):
-    for ours, theirs in zip(leaves(one.theta), leaves(other.theta), strict=True):
-        assert np.array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -110,16 +110,6 @@ def test_methods_follow_their_equations_on_units(name):
         assert_close(one, other, 1e-9)
 
 
-def test_a_family_by_units():
-    y = np.random.default_rng(0).poisson(np.repeat([[2.0, 3.0], [9.0, 1.0]], 200, axis=0))
-    model = models.MixtureModel(2, "poisson")
-    theta0 = model.theta(rates=[[3.0, 3.0], [6.0, 6.0]])
-    units = UnitSource([y[:150], y[150:]])
-    ours, rows = (swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=10) for data in (units, y))
-    assert_close(ours.theta.params["rates"], rows.theta.params["rates"], 1e-11)
-    assert_close(swiftem.objective(model, units, rows.theta), swiftem.objective(model, y, rows.theta))
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_a_run_of_units_is_resumed_to_the_same_bits(name, tmp_path):
     model, theta0 = start("full")
@@ -142,14 +132,6 @@ def test_a_run_of_units_is_resumed_to_the_same_bits(name, tmp_path):
 def test_another_cut_is_other_data():
     assert UnitSource(CUT).fingerprint() == UnitSource(CUT).fingerprint()
     assert UnitSource(CUT).fingerprint() != UnitSource([X[:500], X[500:]]).fingerprint()
-
-
-@pytest.mark.parametrize("method", ["auto", "sem", "iem", "sem-vr", "fiem"])
-def test_an_estimator_of_units(method):
-    ours = swiftem.GaussianMixture(2, random_state=0, method=method).fit(UnitSource(CUT))
-    rows = swiftem.GaussianMixture(2, random_state=0, method="em", tol=1e-6).fit(X)
-    assert ours.method_ == ("em" if method == "auto" else method)
-    assert abs(ours.score(X) - rows.score(X)) < 5e-3
 
 
 def test_what_tasks_are_sent_has_no_rows():
