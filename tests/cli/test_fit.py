@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from full_disk import full_disk
+from terminals import screen_of
 
 from swiftem import GaussianMixture
 
@@ -188,22 +189,10 @@ def test_a_terminal_without_the_letters(tmp_path):
 
 
 def test_progress_in_a_terminal(flowers, tmp_path):
-    pty = pytest.importorskip("pty", reason="terminals are POSIX")
-    main, side = pty.openpty()
+    pytest.importorskip("pty", reason="terminals are POSIX")
     command = [sys.executable, "-m", "swiftem", "fit", flowers, "-k", "3", "-o", tmp_path / "a.model"]
-    with subprocess.Popen(command, stdout=side, stderr=side, stdin=side, env={**os.environ, "TERM": "xterm"}):
-        os.close(side)
-        output = b""
-        while True:
-            try:
-                part = os.read(main, 4096)
-            except OSError:  # the end, as Linux has it
-                break
-            if not part:
-                break
-            output += part
-    os.close(main)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output.decode())
+    text, status = screen_of(command)
+    assert status == 0
     assert "log-likelihood -" in text
     assert re.search(r"\d+ of 100", text)
     assert "Converged after" in text

@@ -2,6 +2,7 @@
 
 import pytest
 from full_disk import full_disk
+from table_files import unreadable_file
 
 
 @pytest.mark.parametrize(
@@ -17,13 +18,9 @@ def test_a_corpus_that_cannot_be_read_is_one_sentence(run, tmp_path, name, conte
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
-    def refuse(*args, **options):
-        raise PermissionError(13, "Permission denied", "secret.txt")
-
-    # Not by permissions of the file: those do not bind root, which tests may run as.
-    monkeypatch.setattr("swiftem.cli.topics_files.read_corpus", refuse)
-    assert "secret.txt cannot be read: permission denied." in run(tmp_path, "--out", tmp_path, code=1)
+def test_a_file_that_cannot_be_read(run, tmp_path, monkeypatch):
+    file = unreadable_file(tmp_path, monkeypatch, "secret.txt")
+    assert "secret.txt cannot be read: no such device" in run(file, "--out", tmp_path, code=1)
 
 
 @pytest.mark.parametrize(

@@ -214,13 +214,6 @@ def test_strengths_in_counts(data):
     assert fit(X, beta=0.0, alpha=0.0).components_.min() >= 0.0
 
 
-def test_counts_mean_what_they_say(data):
-    X = data[0][:100].astype(float)
-    one = fit(X * 0.5, alpha=0.05, beta=0.025, method="em", max_iter=20, tol=0.0)
-    two = fit(X, alpha=0.1, beta=0.05, method="em", max_iter=20, tol=0.0)
-    np.testing.assert_allclose(one.components_, two.components_, rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("method", [*METHODS, "documents in blocks"])
 def test_same_seed_same_model_with_any_threads(method):
     X = corpus(1500, 200, length=60)[0]

@@ -56,7 +56,6 @@ def test_transform_is_lazy(collection):
     units = swiftem.PLSA(5, method="em", random_state=0).fit(collection())
     shares = units.transform(collection())
     assert isinstance(shares, da.Array)
-    assert shares.shape == (700, 5)
     np.testing.assert_allclose(shares.compute(), units.transform(TRAIN), atol=1e-12)
 
 
