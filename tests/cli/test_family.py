@@ -77,32 +77,6 @@ def test_options_of_a_family(visits, tmp_path, invoke):
     assert "which are: trials; got 'tries'." in output
 
 
-def test_auto(tmp_path, invoke):
-    rng = np.random.default_rng(0)
-    kind = rng.random(400) < 0.4
-    columns = {
-        "age": rng.normal(np.where(kind, 30, 60), 5.0),
-        "visits": rng.poisson(np.where(kind, 2, 30)),
-        "member": rng.random(400) < np.where(kind, 0.2, 0.8),
-        "agrees": 1 + rng.binomial(4, np.where(kind, 0.3, 0.7)),
-    }
-    lines = [
-        ",".join(columns),
-        *(f"{a:.3f},{v},{m:d},{g}" for a, v, m, g in zip(*columns.values(), strict=True)),
-    ]
-    path, out = tmp_path / "a.csv", tmp_path / "a.model"
-    path.write_text("\n".join(lines) + "\n")
-    output = invoke("fit", path, "-k", 2, "--family", "auto", "--out", out)
-    said = "gaussian for age; poisson for visits; bernoulli for member; categorical for agrees."
-    assert said in output
-    mixture = Mixture.load(out)
-    assert mixture.family_.name == "gaussian + poisson + bernoulli + categorical"
-    invoke("predict", out, path)
-    assert "2 components" in invoke("select", path, "-k", "1:2", "--family", "auto")
-    output = invoke("fit", path, "-k", 2, "--family", "auto", "--memory-limit", "500MB", "--out", out, code=2)
-    assert "family must be given with --memory-limit, got 'auto'" in output
-
-
 def test_auto_counts_the_codes_of_the_data(tmp_path, invoke):
     """Codes begin at one, and have a gap: BIC, imputed cells and selections are those of 0, 1, 2, 3."""
     rng = np.random.default_rng(0)

@@ -2,7 +2,6 @@
 
 import io
 import re
-import sys
 import time
 import warnings
 from contextlib import redirect_stdout
@@ -180,14 +179,13 @@ def test_silence_without_verbose(capsys):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_bar_in_a_terminal(method, monkeypatch):
+def test_a_bar_in_a_terminal(method):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    fit(method=method, verbose=1, max_iter=5)
+    with redirect_stdout(Terminal()) as terminal:
+        fit(method=method, verbose=1, max_iter=5)
     said = terminal.getvalue()
     assert "5 of 5" in said
     assert "log-likelihood -" in said

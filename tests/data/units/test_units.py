@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cluster_processes import METHODS
 from helpers import leaves
 
 import swiftem
@@ -20,14 +21,6 @@ def assert_close(one, other, rtol=1e-12):
     np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
-METHODS = {
-    "em": methods.EM(),
-    "sem": methods.OnlineEM(),
-    "iem": methods.IncrementalEM(),
-    "sem-vr": methods.VarianceReducedEM(step_size=0.3),
-    "fiem": methods.FastIncrementalEM(step_size=0.3),
-    "spider": methods.SpiderEM(step_size=0.3),
-}
 RNG = np.random.default_rng(0)
 X = RNG.permutation(np.concatenate([RNG.normal(0, 1, (700, 3)), RNG.normal(4, 2, (500, 3))]))
 WEIGHT = RNG.integers(0, 3, len(X)).astype(float)
@@ -60,54 +53,6 @@ def test_em_of_units_is_em_of_rows(kind, weighted):
         swiftem.objective(model, X, rows.theta, sample_weight=weight),
     )
     assert (units.n, units.rows) == (4, int((WEIGHT > 0).sum()) if weighted else len(X))
-
-
-def dense(name, source, model, theta, steps, draws):
-    """Algorithm 1 on units, written out; ``share`` is the weight of a unit over that of all."""
-    bound = model.bind(swiftem.data.ArraySource(X))
-
-    def statistics(u, at):
-        return Problem(model, swiftem.data.ArraySource(source.units.items[u][0]), bound=bound).compute.full(
-            at
-        )
-
-    n, share = source.n, source.weight / source.total_weight
-    s = sum(share[u] * statistics(u, theta) for u in range(n))
-    memory = [statistics(u, theta) for u in range(n)]
-    centre, anchor = s.copy(), theta
-    for k, (i, j) in enumerate(draws):
-        if name == "sem-vr" and k % n == 0:
-            anchor, centre = theta, sum(share[u] * statistics(u, theta) for u in range(n))
-        now = statistics(i, theta)
-        if name == "sem-vr":
-            proxy = centre + n * share[i] * (now - statistics(i, anchor))
-        elif name == "fiem":
-            proxy = centre + n * share[i] * (now - memory[i])
-            fresh = statistics(j, theta)
-            centre = centre + share[j] * (fresh - memory[j])
-            memory[j] = fresh
-        else:
-            centre = centre + share[i] * (now - memory[i])
-            memory[i], proxy = now, centre
-        s = s + steps * (proxy - s)
-        theta = bound.m_step(s)
-    return s
-
-
-@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem"])
-def test_methods_follow_their_equations_on_units(name):
-    model, theta0 = start("diag")
-    units = UnitSource(CUT)
-    draws = np.random.default_rng(1).integers(units.n, size=(2, 25))
-    method = METHODS[name]
-    used = draws if name == "fiem" else draws[0]
-    ours = swiftem.run(
-        model, units, method, theta0=theta0, n_iter=25, draws=tuple(used) if name == "fiem" else used
-    )
-    theirs = dense(name, units, model, theta0, 1.0 if name == "iem" else 0.3, draws.T)
-    bound = model.bind(swiftem.data.ArraySource(X))
-    for one, other in zip(ours.theta, bound.m_step(theirs), strict=True):
-        assert_close(one, other, 1e-9)
 
 
 @pytest.mark.parametrize("name", METHODS)
