@@ -15,6 +15,7 @@ from swiftem.models import GaussianMixtureModel
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def still(mixture, data):

@@ -20,6 +20,7 @@ import swiftem
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 X, _ = blobs(300, 2, 3, seed=10)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def fit(*callbacks, data=X, **parameters):
