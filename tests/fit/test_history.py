@@ -16,7 +16,6 @@ from swiftem.mixture import fit as fit_of_mixtures
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, _ = blobs(400, 2, 3, seed=6)
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def fit(data=X, **parameters):

@@ -13,9 +13,8 @@ from swiftem.methods import Squarem
 from swiftem.mixture.starts.em_of_candidates import em_of_candidates
 from swiftem.models import GaussianMixtureModel
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
 
 
 def still(mixture, data):
@@ -56,6 +55,7 @@ def test_a_plateau_is_not_the_end(method):
         assert still(mixture, rows) <= 1e-3
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["em", "iem", "fiem"])
 def test_few_rows_have_no_plateau_on_which_a_fit_ends(method):
     """Without looking ahead, em gained up to 32 times ``tol`` from where some of these fits had ended."""
@@ -70,6 +70,7 @@ def test_few_rows_have_no_plateau_on_which_a_fit_ends(method):
     assert max(gains) <= 1.2e-2
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_plateau_without_passes_left_is_no_convergence():
     data = blobs(400, 3, 8, apart=1.0, seed=2)[0]
     ended = []

@@ -3,7 +3,6 @@
 import io
 import re
 import time
-import warnings
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -12,15 +11,13 @@ from callbacks import Listener
 from mixture_data import METHODS, blobs
 from sklearn import mixture
 from sklearn.callback import ProgressBar, ScoringMonitor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import swiftem
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-X, _ = blobs(300, 2, 3, seed=10)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+X, _ = blobs(300, 2, 3, seed=10)
 
 
 def fit(*callbacks, data=X, **parameters):
@@ -76,6 +73,7 @@ def test_a_callback_stops_the_fit(method):
     assert np.isfinite(fitted.score(X))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_callback_that_stops_a_repair_stops_the_fit():
     """The first pass is of sem-vr, in which a component dies, the second of em, which sets it anew."""
     start = {"means_init": [[0.0, 0.0], [1e5, 1e5]], "weights_init": [0.5, 0.5]}
@@ -151,8 +149,7 @@ def test_the_lines_are_scikit_learns(verbose, n_init, interval):
     said = []
     for made in (mixture.GaussianMixture(3), swiftem.GaussianMixture(3, method="em", init_params="kmeans")):
         made.set_params(verbose=verbose, verbose_interval=interval, n_init=n_init, random_state=0, max_iter=7)
-        with redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with redirect_stdout(io.StringIO()) as out:
             made.fit(X)
         said.append(re.sub(r"time lapse \d+\.\d+s", "time lapse", out.getvalue()))
     assert said[1] == said[0]
