@@ -43,6 +43,15 @@ def test_nothing_is_written_unless_asked(flowers, tmp_path, call):
     assert set(tmp_path.iterdir()) == before
 
 
+def test_missing_cells(clusters, tmp_path, call):
+    rows = clusters[0].copy()
+    rows[::7, 0] = np.nan
+    np.save(tmp_path / "a.npy", rows)
+    call("select", tmp_path / "a.npy", "-k", "2,3", "--missing", "ignore", "-o", tmp_path / "a.model")
+    expected = swiftem.select(rows, [2, 3], missing="ignore", random_state=0)
+    np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.best.means_)
+
+
 def test_ctrl_c_keeps_what_is_done(flowers, tmp_path, call, monkeypatch):
     real = swiftem.select
     monkeypatch.setattr(
