@@ -21,6 +21,8 @@ def test_import_loads_nothing_heavy():
     loaded = loaded_by("import swiftem")
     assert "swiftem" in loaded
     assert loaded & HEAVY == set()
+    of_help = {"sklearn", "numba", "matplotlib", "rich.progress"}
+    assert modules_of("import swiftem.cli.app") & of_help == set()
 
 
 def test_a_run_with_reference_kernels_loads_nothing_heavy():

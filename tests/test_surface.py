@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem import methods, models
+from swiftem import models
 
 ROOT = Path(__file__).parents[1]
 
@@ -57,42 +57,11 @@ def test_nothing_private_of_scikit_learn_is_imported():
 COUNTS = sp.csr_array([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]])
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_counts_of_plsa_and_of_its_model_are_the_same():
     model = models.PLSAModel.from_counts(2, COUNTS, alpha=0.3, beta=0.2)
     assert model == models.PLSAModel(2, alpha=0.3 / 20, beta=0.2 / 20)
-    topics = swiftem.PLSA(2, alpha=0.3, beta=0.2, method="em", tol=0.0, max_iter=50, random_state=0).fit(
-        COUNTS
-    )
-    theta = model.theta(doc_topic=topics.doc_topic_, topic_word=topics.components_)
-    result = swiftem.run(model, COUNTS, swiftem.methods.EM(), n_iter=50, theta0=theta, seed=0)
-    np.testing.assert_allclose(result.theta.topic_word, topics.components_, atol=1e-6)
 
 
 def test_counts_follow_weights():
     weighted = models.PLSAModel.from_counts(2, swiftem.data.CountSource(COUNTS, np.full(4, 2.0)))
     assert weighted == models.PLSAModel.from_counts(2, 2 * COUNTS)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"method": "spidr"}, "method must be 'auto', 'em'"),
-        (
-            {"method": methods.Accelerated(methods.EM(), "squarem")},
-            "method must not be accelerated for PLSA, got Accelerated(",
-        ),
-    ],
-)
-def test_plsa_takes_only_what_works(parameters, words):
-    with pytest.raises(ValueError, match=re.escape(words)):
-        swiftem.PLSA(2, **parameters).fit(COUNTS)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_steps_that_plsa_takes():
-    for step in (0.5, swiftem.schedules.power(1.0, 0.7), swiftem.schedules.sample_size(), lambda k: 1.0 / k):
-        model = swiftem.PLSA(2, method=methods.OnlineEM(step_size=step), max_iter=3, random_state=0).fit(
-            COUNTS
-        )
-        assert np.isfinite(model.components_).all()

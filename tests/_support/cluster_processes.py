@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
+from helpers import leaves
 
 import swiftem
 from swiftem import methods, models
@@ -46,6 +48,26 @@ async def main():
 if __name__ == "__main__":
     asyncio.run(main())
 """
+
+
+NOISE = [
+    pytest.mark.filterwarnings(f"ignore::{name}")
+    for name in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning", "DeprecationWarning")
+]
+"""Dask's own machinery leaves sockets to the garbage collector, and its logs are not ours."""
+
+
+def planned():
+    """Return the rows as a Dask array."""
+    import dask.array as da
+
+    return da.from_array(X, chunks=(1000, 3))
+
+
+def assert_same(one, other):
+    """Same parameters, to the last bit."""
+    for ours, theirs in zip(leaves(one.theta), leaves(other.theta), strict=True):
+        assert np.array_equal(ours, theirs)
 
 
 def run(name, data, **options):

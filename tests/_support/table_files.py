@@ -1,5 +1,6 @@
 """What the tests of tables share."""
 
+import socket
 import tracemalloc
 
 import numpy as np
@@ -11,6 +12,14 @@ def write_file(folder, content, name="table.csv"):
     file = folder / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return file
+
+
+def unreadable_file(folder, monkeypatch, name):
+    """Return a socket: no permissions of a file bind root, which tests may run as."""
+    monkeypatch.chdir(folder)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(name)
+    return folder / name
 
 
 def sentence_of(call, kind=ValueError):

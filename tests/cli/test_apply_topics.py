@@ -1,7 +1,5 @@
 """``swiftem topics --apply``: new texts, and what cannot be applied."""
 
-import signal
-
 import pytest
 from pyarrow import parquet
 
@@ -53,8 +51,3 @@ def test_new_texts_need_a_corpus_and_a_model(run, tmp_path):
 def test_options_of_new_topics_are_refused(run, tmp_path, given):
     output = run("--apply", tmp_path / "model", tmp_path, "--out", tmp_path, *given, code=2)
     assert "this is for new topics; those of --apply are as they were fitted." in output
-
-
-def test_ctrl_c_while_new_texts_are_read(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("swiftem.cli.topics.open_model", lambda *_, **__: signal.raise_signal(signal.SIGINT))
-    assert "nothing was written" in run("--apply", tmp_path, tmp_path, "--out", tmp_path / "out", code=130)

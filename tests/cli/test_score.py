@@ -36,23 +36,10 @@ def test_weights(weights, flowers, model, clusters, call):
         assert found[name] == pytest.approx(criterion(X, sample_weight=weight), abs=5e-3)
 
 
-def test_what_is_refused(flowers, model, tmp_path, invoke):
+def test_what_is_refused(flowers, model, invoke):
     path = model[0]
     for arguments, expected, words in (
-        (
-            (path, flowers, "--weights", "width"),
-            2,
-            "weights must be another column than those of the model, got 'width'",
-        ),
         ((path, flowers, "--weights", "kind"), 1, "got 'red' in column 'kind', row 0"),
         ((path, flowers, "--weights", "q"), 2, "Invalid value for '--weights'"),
-        ((path, tmp_path / "missing.csv"), 1, "but does not exist."),
-        ((path,), 2, "Missing argument 'TABLE'"),
     ):
         assert words in invoke("score", *arguments, code=expected)
-
-
-def test_a_name_that_is_there_twice(model, tmp_path, call):
-    (tmp_path / "a.csv").write_text("height,width,width\n1,2,3\n")
-    _, stderr = call("score", model[0], tmp_path / "a.csv", code=1)
-    assert "has 2 of name 'width'." in stderr

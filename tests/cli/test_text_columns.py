@@ -154,13 +154,6 @@ def test_impute_of_numbers(tmp_path, clusters, model, call):
     ("options", "code", "sentence"),
     [
         (["holes.csv"], 2, "Missing argument 'TABLE'"),
-        (["none.model", "holes.csv"], 1, "none.model must be a model file, but does not exist"),
-        (
-            ["holes.csv", "holes.csv"],
-            1,
-            "is a table, not a model",
-        ),
-        (["flowers.model", "none.csv"], 1, "does not exist"),
         (["flowers.model", "holes.csv", "--out", "holes.csv"], 2, "is also an input file"),
         (["flowers.model", "holes.csv", "--out", "a.txt"], 2, "must end in .csv"),
         (["flowers.model", "other.csv"], 1, "columns height, width are missing"),

@@ -87,13 +87,6 @@ def test_the_tables_are_those_of_the_model(run, folder, tmp_path):
     assert len(set(shares.argmax(axis=1)[::3])) == 1
 
 
-def test_the_same_seed_gives_the_same_topics(run, folder, tmp_path):
-    for out, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run(folder, "--topics", 2, "--seed", seed, "--out", tmp_path / out)
-    one, same, other = ((tmp_path / out / "topic_words.parquet").read_bytes() for out in "abc")
-    assert one == same != other
-
-
 def test_results_in_the_folder_of_texts_are_not_read_again(run, folder, monkeypatch):
     monkeypatch.chdir(folder)
     for _ in range(2):

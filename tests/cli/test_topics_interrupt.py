@@ -1,18 +1,16 @@
 """``swiftem topics`` and Ctrl-C, at every stage and in a terminal."""
 
 import os
+import pkgutil
 import re
-import select
 import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from terminals import screen_of
 
-from swiftem import PLSA
 from swiftem.fit.driver import StartWatch
 
 FILES = {"model.swiftem", "topic_words.parquet", "document_topics.parquet", "topics.html"}
@@ -43,50 +41,39 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
     assert "Interrupted after 2 passes" in (tmp_path / "out/topics.html").read_text(encoding="utf-8")
 
 
-def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
-    from swiftem.topics.compute.corpus import SmallDocuments
+@pytest.mark.parametrize(
+    ("place", "said", "written"),
+    [
+        ("cli.topics_files.read_corpus", "Interrupted; nothing was written.", None),
+        (
+            "topics.compute.corpus.SmallDocuments.em_pass",
+            "before there were topics; nothing was written.",
+            None,
+        ),
+        ("PLSA.save", "Interrupted. Wrote model.swiftem.", {"model.swiftem"}),
+        (
+            "cli.topics_files.topics_page",
+            "Wrote model.swiftem, topic_words.parquet, document_topics.parquet.",
+            FILES - {"topics.html"},
+        ),
+        ("cli.topics.open_model", "nothing was written", None),
+    ],
+)
+def test_ctrl_c_at_every_stage(run, folder, tmp_path, monkeypatch, place, said, written):
+    real = pkgutil.resolve_name(f"swiftem.{place}")
 
-    real = SmallDocuments.em_pass
-
-    def press(self, *args):
-        monkeypatch.setattr(SmallDocuments, "em_pass", real)
+    def press(*given, **options):
         signal.raise_signal(signal.SIGINT)
-        raise KeyboardInterrupt
+        if place.endswith("em_pass"):
+            raise KeyboardInterrupt
+        return real(*given, **options)
 
-    monkeypatch.setattr(SmallDocuments, "em_pass", press)
-    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
-    assert "Interrupted before there were topics; nothing was written." in output
-    assert not (tmp_path / "out").exists()
-
-
-def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "swiftem.cli.topics_files.read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT)
-    )
-    assert "Interrupted; nothing was written." in run(folder, "--out", tmp_path / "out", code=130)
-
-
-def test_ctrl_c_while_the_model_is_saved(run, folder, tmp_path, monkeypatch):
-    real = PLSA.save
-
-    def press(self, file):
-        signal.raise_signal(signal.SIGINT)
-        real(self, file)
-
-    monkeypatch.setattr(PLSA, "save", press)
-    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
-    assert "Interrupted. Wrote model.swiftem." in output
-    assert files(tmp_path / "out") == {"model.swiftem"}
-
-
-def test_ctrl_c_while_results_are_written(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "swiftem.cli.topics_files.topics_page", lambda *a, **k: signal.raise_signal(signal.SIGINT)
-    )
-    output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
-    assert "Wrote model.swiftem, topic_words.parquet, document_topics.parquet." in output
+    monkeypatch.setattr(f"swiftem.{place}", press)
+    given = ["--apply", tmp_path] if "open_model" in place else ["--topics", 2]
+    output = run(folder, *given, "--out", tmp_path / "out", code=130)
+    assert said in output
     assert "Page:" not in output
-    assert files(tmp_path / "out") == FILES - {"topics.html"}
+    assert (files(tmp_path / "out") if (tmp_path / "out").exists() else None) == written
 
 
 @pytest.mark.skipif(os.name != "posix", reason="terminals as files are POSIX")
@@ -97,28 +84,9 @@ def test_progress_and_ctrl_c_in_a_terminal(tmp_path):
     rng = np.random.default_rng(0)
     counts = tmp_path / "counts.npz"
     sp.save_npz(counts, sp.csr_array(rng.poisson(0.2, size=(2000, 500))))
-    command = [sys.executable, "-m", "swiftem", "topics", str(counts), "--topics", "40"]
-    command += ["--out", str(tmp_path / "out")]
-    master, slave = os.openpty()
-    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave,
-                               start_new_session=True)  # fmt: skip
-    os.close(slave)
-    screen, pressed, deadline = b"", False, time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if select.select([master], [], [], 0.2)[0]:
-            try:
-                part = os.read(master, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            screen += part
-        if not pressed and re.search(rb"log-likelihood -", screen):
-            process.send_signal(signal.SIGINT)
-            pressed = True
-    os.close(master)
-    shown = screen.decode(errors="replace")
-    assert process.wait(timeout=60) == 130, shown[-2000:]
+    command = [sys.executable, "-m", "swiftem", "topics", counts, "--topics", "40", "--out", tmp_path / "out"]
+    shown, status = screen_of(command, press_at=rb"log-likelihood -")
+    assert status == 130, shown[-2000:]
     assert "Traceback" not in shown
     assert "Interrupted. Wrote" in re.sub(r"\s+", " ", shown)
     assert "topics.html" in files(tmp_path / "out")

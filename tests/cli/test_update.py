@@ -9,12 +9,13 @@ from swiftem.cli.console import FAILED
 
 @pytest.fixture
 def files(tmp_path, clusters):
-    """Two tables with the columns in another order than the model's, and one more."""
+    """Two tables in a folder with the columns in another order than the model's, and one more."""
     found = []
+    (tmp_path / "folder").mkdir()
     for number in range(2):
         rows = clusters[0][number::2] + 0.1 * number
         lines = ["width,name,height", *(f"{width},x,{height}" for height, width in rows.tolist())]
-        found.append(tmp_path / f"new-{number}.csv")
+        found.append(tmp_path / "folder" / f"new-{number}.csv")
         found[-1].write_text("\n".join(lines))
     return found
 
@@ -34,23 +35,11 @@ def expected(old, clusters):
     return mixture
 
 
-def test_a_folder_of_new_files(old, files, clusters, tmp_path, call):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for file in files:
-        file.rename(folder / file.name)
-    stdout, stderr = call("fit", "--update", old, folder, "-o", tmp_path / "new.model")
-    assert stderr == ""
-    assert stdout.index("new-0.csv: 60 rows") < stdout.index("new-1.csv: 60 rows")
-    np.testing.assert_array_equal(
-        GaussianMixture.load(tmp_path / "new.model").means_, expected(old, clusters).means_
-    )
-
-
 def test_the_model_goes_on_with_new_files(old, files, clusters, tmp_path, call):
     before, out = old.read_bytes(), tmp_path / "new.model"
-    stdout, stderr = call("fit", "--update", old, *files, "-o", out)
+    stdout, stderr = call("fit", "--update", old, files[0].parent, "-o", out)
     assert stderr == ""
+    assert stdout.index("new-0.csv: 60 rows") < stdout.index("new-1.csv: 60 rows")
     assert old.read_bytes() == before
     loaded, wanted = GaussianMixture.load(out), expected(old, clusters)
     np.testing.assert_array_equal(loaded.means_, wanted.means_)

@@ -2,15 +2,15 @@
 
 import io
 import sys
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from rich.console import Console
-from typer.testing import CliRunner
 
 import swiftem
-from swiftem.cli.app import app, run_command
+from swiftem.cli.app import run_command
 
 warmup = sys.modules["swiftem.cli.warmup"]
 
@@ -45,16 +45,21 @@ def test_fits_compile_nothing_after_it():
     assert signatures() == before
 
 
-def test_it_says_where_the_cache_is(monkeypatch):
+@pytest.fixture
+def done(monkeypatch):
+    """Return what was compiled: nothing but a name is."""
+    names = []
+    monkeypatch.setattr(warmup, "PARTS", {"usual": lambda: names.append("usual")})
+    return names
+
+
+def test_it_says_where_the_cache_is(done, call):
     from swiftem.kernels.compile import CACHE_FOLDER
 
-    done = []
-    monkeypatch.setattr(warmup, "PARTS", {"usual": lambda: done.append("usual")})
-    result = CliRunner().invoke(app, ["warmup"])
-    assert result.exit_code == 0, result.output
+    stdout, _ = call("warmup")
     assert done == ["usual"]
-    assert result.output.startswith("Compiled in ")
-    assert str(CACHE_FOLDER) in result.output
+    assert stdout.startswith("Compiled in ")
+    assert str(CACHE_FOLDER) in stdout
 
 
 class Terminal(io.StringIO):
@@ -62,6 +67,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.usefixtures("done")
 def test_the_cursor_comes_back_after_ctrl_c(monkeypatch):
     """Also if it comes while the bar starts, between hiding the cursor and the context."""
     terminal, show = Terminal(), Console.show_cursor
@@ -72,22 +78,19 @@ def test_the_cursor_comes_back_after_ctrl_c(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Console, "show_cursor", interrupted)
-    monkeypatch.setattr(warmup, "PARTS", {})
     monkeypatch.setattr(sys, "argv", ["swiftem", "warmup"])
-    monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    with pytest.raises(SystemExit) as end:
+    with redirect_stdout(terminal), pytest.raises(SystemExit) as end:
         run_command()
     assert end.value.code == 130
     hidden, shown = (terminal.getvalue().rfind(code) for code in ("\x1b[?25l", "\x1b[?25h"))
     assert 0 <= hidden < shown
 
 
-def test_a_cache_that_cannot_be_used_is_an_error(monkeypatch):
+@pytest.mark.usefixtures("done")
+def test_a_cache_that_cannot_be_used_is_an_error(monkeypatch, call):
     from swiftem.kernels import compile
 
-    monkeypatch.setattr(warmup, "PARTS", {})
     monkeypatch.setattr(compile, "WHY_NOT_KEPT", "others can write to it")
-    result = CliRunner().invoke(app, ["warmup"])
-    assert result.exit_code == 1
-    assert "Nothing that was compiled is kept, as others can write to it." in result.stderr
+    _, stderr = call("warmup", code=1)
+    assert "Nothing that was compiled is kept, as others can write to it." in stderr

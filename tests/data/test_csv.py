@@ -134,18 +134,6 @@ def test_years_as_names_are_noted(tmp_path):
     assert read_table(tmp_path / "table.csv", columns=["2019"]).names == ("2019",)
 
 
-def test_columns_and_weights(tmp_path):
-    file = write_file(tmp_path, "a,b,w,c\n1,2,0.5,3\n4,5,0,6\n")
-    table = read_table(file, weights="w")
-    np.testing.assert_array_equal(table.values, [[1, 2, 3], [4, 5, 6]])
-    np.testing.assert_array_equal(table.weights, [0.5, 0])
-    assert table.names == ("a", "b", "c")
-    table = read_table(file, columns=["c", 0], weights=2)
-    np.testing.assert_array_equal(table.values, [[3, 1], [6, 4]])
-    assert table.values.flags.c_contiguous
-    assert table.names == ("c", "a")
-
-
 def test_a_bad_cell_elsewhere_does_not_matter(tmp_path):
     file = write_file(tmp_path, "a,b\n1,2\n3,\n")
     np.testing.assert_array_equal(read_table(file, columns=["a"]).values, [[1], [3]])

@@ -14,8 +14,8 @@ from swiftem.fit.driver import Moment
 from swiftem.fit.history import History
 from swiftem.mixture import fit as fit_of_mixtures
 
-X, _ = blobs(400, 2, 3, seed=6)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+X, _ = blobs(400, 2, 3, seed=6)
 
 
 def fit(data=X, **parameters):

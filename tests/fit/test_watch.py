@@ -2,9 +2,7 @@
 
 import io
 import re
-import sys
 import time
-import warnings
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -13,14 +11,13 @@ from callbacks import Listener
 from mixture_data import METHODS, blobs
 from sklearn import mixture
 from sklearn.callback import ProgressBar, ScoringMonitor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import swiftem
 
-X, _ = blobs(300, 2, 3, seed=10)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+X, _ = blobs(300, 2, 3, seed=10)
 
 
 def fit(*callbacks, data=X, **parameters):
@@ -76,15 +73,14 @@ def test_a_callback_stops_the_fit(method):
     assert np.isfinite(fitted.score(X))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_callback_that_stops_a_repair_stops_the_fit():
     """The first pass is of sem-vr, in which a component dies, the second of em, which sets it anew."""
     start = {"means_init": [[0.0, 0.0], [1e5, 1e5]], "weights_init": [0.5, 0.5]}
     made = swiftem.GaussianMixture(
         2, method="sem-vr", precisions_init=[np.eye(2)] * 2, random_state=0, **start
     ).set_callbacks(Listener(stop="pass", after=2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made.fit(X)
+    made.fit(X)
     assert made.history_.method.tolist() == ["sem-vr", "em"]
 
 
@@ -153,8 +149,7 @@ def test_the_lines_are_scikit_learns(verbose, n_init, interval):
     said = []
     for made in (mixture.GaussianMixture(3), swiftem.GaussianMixture(3, method="em", init_params="kmeans")):
         made.set_params(verbose=verbose, verbose_interval=interval, n_init=n_init, random_state=0, max_iter=7)
-        with redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with redirect_stdout(io.StringIO()) as out:
             made.fit(X)
         said.append(re.sub(r"time lapse \d+\.\d+s", "time lapse", out.getvalue()))
     assert said[1] == said[0]
@@ -182,14 +177,13 @@ def test_silence_without_verbose(capsys):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_bar_in_a_terminal(method, monkeypatch):
+def test_a_bar_in_a_terminal(method):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    fit(method=method, verbose=1, max_iter=5)
+    with redirect_stdout(Terminal()) as terminal:
+        fit(method=method, verbose=1, max_iter=5)
     said = terminal.getvalue()
     assert "5 of 5" in said
     assert "log-likelihood -" in said

@@ -8,20 +8,11 @@ import pytest
 import scipy.sparse as sp
 from dying_fits import Death
 from surroundings import fit_within
+from topic_fits import short_documents
 
 import swiftem
 from swiftem.data import CsrDocuments
 from swiftem.methods import VarianceReducedEM
-
-
-def corpus(n_documents=600, n_words=50, seed=0):
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(n_words, 0.2), size=4)
-    X = [
-        rng.multinomial(n, topics[k])
-        for n, k in zip(rng.integers(1, 30, n_documents), rng.integers(4, size=n_documents), strict=True)
-    ]
-    return sp.csr_array(np.array(X, dtype=float))
 
 
 def fit(X, **options):
@@ -62,7 +53,7 @@ def assert_same_fit(one, two):
 @pytest.mark.usefixtures("small_blocks")
 def test_a_fit_that_died_goes_on_exactly(tmp_path, deadly, options):
     options = dict(options)
-    X = CsrDocuments(corpus()) if options.pop("streamed", False) else corpus()
+    X = CsrDocuments(short_documents(600, 50)) if options.pop("streamed", False) else short_documents(600, 50)
     whole = fit(X, **options)
     kept = {"checkpoint": str(tmp_path), "checkpoint_every": 1, "resume": "auto"}
     deaths = 0
@@ -79,7 +70,7 @@ def test_a_fit_that_died_goes_on_exactly(tmp_path, deadly, options):
 
 
 def test_what_was_done_is_not_done_again(tmp_path, deadly):
-    X = corpus()
+    X = short_documents(600, 50)
     looks = len(fit(X, method="em").history_)
     kept = {"checkpoint": str(tmp_path), "checkpoint_every": 1, "resume": "auto"}
     deadly(7)
@@ -102,7 +93,7 @@ def test_what_was_done_is_not_done_again(tmp_path, deadly):
     ],
 )
 def test_another_fit_is_refused(tmp_path, change, match):
-    X = corpus()
+    X = short_documents(600, 50)
     fit(X, method="em", checkpoint=tmp_path)
     with pytest.raises(ValueError, match=match):
         fit(X, **{"method": "em", "checkpoint": tmp_path, "resume": True} | change)
@@ -111,7 +102,7 @@ def test_another_fit_is_refused(tmp_path, change, match):
 @pytest.mark.parametrize("wrap", [lambda X: X, CsrDocuments], ids=["matrix", "source"])
 def test_another_number_of_words_is_refused(tmp_path, wrap):
     """Words that no document has are part of the data: topics have a column for each."""
-    X = corpus(100)
+    X = short_documents(100, 50)
     fit(wrap(X), method="em", checkpoint=tmp_path)
     for n_words in (49, 60):
         other = sp.csr_array((X.data, X.indices % n_words, X.indptr), shape=(100, n_words))
@@ -120,7 +111,7 @@ def test_another_number_of_words_is_refused(tmp_path, wrap):
 
 
 def test_a_seed_that_nobody_gave_is_kept(tmp_path, deadly):
-    X = corpus()
+    X = short_documents(600, 50)
     deadly(2)
     with pytest.raises(Death):
         fit(X, method="em", checkpoint=tmp_path, checkpoint_every=1, random_state=None)

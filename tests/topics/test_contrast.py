@@ -78,24 +78,6 @@ def test_decorrelated_counts_are_divided_by_the_shares_of_others():
     assert decorrelated(counts, topics, 0.0, True) is counts
 
 
-@pytest.mark.parametrize("options", [{"n_components": 7}, {"beta": np.full((K, 195), 0.05)}])
-def test_few_topics_and_seed_words_have_no_background(counts, options):
-    assert counts.shape[1] == 195
-    one = fit(counts, max_iter=8, **options)
-    two = fit(counts, max_iter=8, background=False, decorrelation=0, **options)
-    np.testing.assert_array_equal(one.components_, two.components_)
-
-
-@pytest.mark.parametrize("given", [{"background": True}, {"decorrelation": 2.0}])
-@pytest.mark.parametrize("how", [{"method": "sem"}, {"method": "fiem"}])
-def test_other_methods_than_em_have_neither(counts, given, how):
-    (name,) = given
-    (argument,) = how
-    with pytest.raises(ValueError, match=rf"{name} must be 'auto' or (0|False) for {argument}="):
-        fit(counts, **given, **how)
-    fit(counts[:100], max_iter=1, **{name: type(given[name])(0)}, **how)
-
-
 def test_a_model_remembers_them(counts, tmp_path):
     model = fit(counts, max_iter=2, background=True, decorrelation=3.5)
     model.save(tmp_path / "model")

@@ -5,8 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 from sklearn.exceptions import ConvergenceWarning
 from topic_fits import fit_topics
 
@@ -54,28 +53,10 @@ def step(alpha, counts, weight):
     return next_alpha(alpha, shares, lengths, weight)
 
 
-def log_likelihood(alpha, counts, weight):
-    lengths, total = counts.sum(axis=1), alpha.sum()
-    of_topics = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=1)
-    return float(weight @ (gammaln(total) - gammaln(lengths + total) + of_topics))
-
-
 def test_a_step_is_the_plain_one():
     counts, weight = counts_of_topics()
     for alpha in (np.array([0.1, 0.1, 0.1]), np.array([0.01, 2.0, 7.0])):
         np.testing.assert_allclose(step(alpha, counts, weight), plain_step(alpha, counts, weight), rtol=1e-12)
-
-
-def test_steps_climb_to_the_maximum():
-    counts, weight = counts_of_topics()
-    counts = np.where(counts > 2.0, 40.0 + counts, 0.0)  # they are positive, or they are not
-    alpha, values = np.full(3, 0.1), []
-    for _ in range(400):
-        values.append(log_likelihood(alpha, counts, weight))
-        alpha = step(alpha, counts, weight)
-    assert (np.diff(values) > -1e-9).all()
-    best = minimize(lambda log: -log_likelihood(np.exp(log), counts, weight), np.zeros(3), tol=1e-12)
-    np.testing.assert_allclose(alpha, np.exp(best.x), rtol=1e-3)
 
 
 def test_alpha_stays_in_its_range_and_nothing_is_learned_from_nothing():
@@ -151,16 +132,6 @@ def test_files_merged_topics_and_streams_keep_it(tmp_path):
     np.testing.assert_array_equal(model.partial_fit(X).alpha_, before)
     with pytest.raises(ValueError, match="alpha must be numbers for partial_fit of a new model, got 'learn'"):
         swiftem.PLSA(K, alpha="learn").partial_fit(X)
-
-
-@pytest.mark.parametrize("how", [{"method": "sem"}, {"method": "fiem"}])
-def test_only_em_learns(how):
-    X, _ = drawn(np.full(K, 0.2), n_documents=20)
-    (argument,) = how
-    with pytest.raises(ValueError, match=f"alpha must be numbers for {argument}=.*, got 'learn'"):
-        fit(X, **how)
-    with pytest.raises(ValueError, match="alpha must be a number of at least 0, an array or 'learn'"):
-        fit(X, alpha="guess")
 
 
 def test_a_smaller_beta_makes_sparser_topics():

@@ -65,14 +65,6 @@ def test_merged_topics_predict_what_their_members_predict(model):
     assert merged.partial_fit(X).components_.shape == (2, 5)
 
 
-def test_merged_topics_can_be_saved(model, tmp_path):
-    merged = model.merge_topics([[0, 1]])
-    merged.save(tmp_path / "merged")
-    found = swiftem.PLSA.load(tmp_path / "merged")
-    np.testing.assert_array_equal(found.components_, merged.components_)
-    np.testing.assert_array_equal(found.transform(X), merged.transform(X))
-
-
 def test_topics_without_tokens_are_merged_with_equal_weights():
     model = swiftem.PLSA.from_counts(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]]), beta=0.1)
     np.testing.assert_allclose(model.merge_topics([[0, 1]]).components_[0], 1 / 3)

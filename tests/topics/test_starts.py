@@ -105,13 +105,6 @@ def test_bad_starts(init, match):
         fit(corpus()[0], init=init)
 
 
-def test_clusters_need_documents():
-    X = corpus(4)[0]
-    with pytest.raises(ValueError, match="init must be 'random' if there are fewer documents"):
-        fit(X, init="k-means")
-    assert fit(X).components_.shape == (5, 150)
-
-
 def test_leaving_one_out_predicts_better_with_many_topics_and_short_documents():
     X, *_ = corpus(1200)
     train, new = X[:499], X[900:]  # so few are fitted by em alone

@@ -96,10 +96,7 @@ def test_every_format_is_the_same_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "options", "sentence"),
     [
-        ("a.txt", "", {}, "at least one document, got an empty file"),
-        ("a.txt", " \n", {}, "at least one document, got only white space"),
         ("a.txt", "it is\n", {}, "a.txt must have at least one word of three letters"),
-        ("a.txt", b"rice\nma\xefze\n", {}, "0xef in line 2"),
         ("a.txt", "rice\n", {"text_column": "t"}, "text_column is for tables (csv, parquet)"),
         ("a.txt", "rice\n", {"vocabulary": "v"}, "vocabulary is for counts (uci, lda-c"),
         ("a.dat", "1 0:1\n", {"drop_common": 0.3}, "a.dat is read as lda-c, counts of words."),

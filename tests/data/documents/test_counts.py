@@ -43,10 +43,8 @@ def dok(row, column):
 
 CASES = {
     "csr, a column too large": lambda: with_index("csr", 2, 4),
-    "csr, a huge column": lambda: with_index("csr", 2, 2**31 - 1),
     "csr, a column below 0": lambda: with_index("csr", 2, -1),
     "csr, indptr decreases": lambda: changed("csr", indptr=[0, 4, 2, 6, 8]),
-    "csr, indptr far below 0": lambda: changed("csr", indptr=[0, -(10**8), 4, 6, 8]),
     "csc, indptr ends far below 0": lambda: changed("csc", indptr=[0, 2, 4, 6, -(2**31)]),
     "csr, indptr begins late": lambda: changed("csr", indptr=[1, 2, 4, 6, 8]),
     "csr, indptr too large": lambda: changed("csr", indptr=[0, 2, 4, 6, 10**8]),
@@ -57,12 +55,9 @@ CASES = {
     "csr, indices of floats": lambda: changed("csr", indices=np.zeros(8)),
     "csr, two axes": lambda: changed("csr", indices=np.zeros((8, 1), np.int32)),
     "csc, a row too large": lambda: with_index("csc", 0, 9),
-    "csc, indptr decreases": lambda: changed("csc", indptr=[0, 4, 2, 6, 8]),
-    "csc, indptr too short": lambda: changed("csc", indptr=[0, 8]),
     "bsr, a column too large": lambda: with_index("bsr", 0, 7),
     "bsr, no blocks": lambda: changed("bsr", data=np.zeros((2, 0, 2))),
     "bsr, other blocks": lambda: changed("bsr", data=np.zeros((2, 3, 3))),
-    "coo, a row too large": lambda: with_index("coo", 0, 4, "row"),
     "coo, a column below 0": lambda: with_index("coo", 0, -5, "col"),
     "coo, data too short": lambda: changed("coo", data=[1.0]),
     "dia, too many offsets": lambda: changed("dia", offsets=np.arange(99)),

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,6 @@ import scipy.sparse as sp
 from helpers import assert_identical, assert_refused
 
 from swiftem.data import CountSource, count_known_words, count_words, read_documents
-from swiftem.data.documents import words as stop_words
 
 FAO = Path(__file__).parents[4] / "shared" / "data"
 DOCUMENTS = [
@@ -154,5 +154,5 @@ def test_several_languages_are_named():
 
 
 def test_other_languages_need_a_package(monkeypatch):
-    monkeypatch.setattr(stop_words, "find_spec", lambda name: None)
-    assert_refused(lambda: stop_words.stop_word_set("de"), "stop_words", "pip install")
+    monkeypatch.setitem(sys.modules, "stopwordsiso", None)
+    assert_refused(lambda: count_words(GERMAN, stop_words="de"), "stop_words", "pip install")

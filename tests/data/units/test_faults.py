@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster_processes import METHODS, SCHEDULER, WORKER, X, process, run
-from helpers import leaves
+from cluster_processes import METHODS, NOISE, SCHEDULER, WORKER, X, assert_same, planned, process, run
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -21,22 +20,9 @@ da = pytest.importorskip("dask.array")
 
 from swiftem.data.units import tasks as module  # noqa: E402  (needs distributed)
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = NOISE
 KILLS = int(os.environ.get("SWIFTEM_KILLS", "100"))
 """Kills of workers in the campaign; a tenth of clients, a twentieth of schedulers."""
-
-
-def planned():
-    return da.from_array(X, chunks=(1000, 3))
-
-
-def assert_same(one, other):
-    for ours, theirs in zip(leaves(one.theta), leaves(other.theta), strict=True):
-        assert np.array_equal(ours, theirs)
 
 
 def deadly(rows, folder, deaths):
@@ -213,7 +199,7 @@ if __name__ == "__main__":
         found = run(sys.argv[3], da.from_array(X, chunks=(1000, 3)), record_every=1, checkpoint=sys.argv[4],
                     checkpoint_every=1, resume="auto")
         with open(sys.argv[5], "wb") as file:
-            pickle.dump(found.theta, file)
+            pickle.dump(found, file)
 """
 
 
@@ -230,9 +216,7 @@ def test_campaign_of_killed_clients(cluster, tmp_path):
                 except subprocess.TimeoutExpired:
                     killed += 1
         assert out.stat().st_size
-        theta = pickle.loads(out.read_bytes())
-        for ours, theirs in zip(leaves(theta), leaves(run(name, planned()).theta), strict=True):
-            assert np.array_equal(ours, theirs)
+        assert_same(pickle.loads(out.read_bytes()), run(name, planned()))
         if killed >= max(1, KILLS // 10):
             return
 

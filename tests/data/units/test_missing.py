@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cluster_processes import NOISE
 from helpers import leaves
 
 import swiftem
 from swiftem import methods, models
 from swiftem.data import ArraySource, UnitSource, open_units
 
+pytestmark = NOISE
 RNG = np.random.default_rng(0)
 Z = RNG.random(900) < 0.4
 X = RNG.normal(size=(900, 3)) @ [[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]]
@@ -135,9 +137,6 @@ def test_bad_units(kind):
         units(rows, allow_missing=False)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_workers_change_no_bit():
     pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cluster_processes import METHODS
 from helpers import leaves
 
 import swiftem
@@ -20,14 +21,6 @@ def assert_close(one, other, rtol=1e-12):
     np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
-METHODS = {
-    "em": methods.EM(),
-    "sem": methods.OnlineEM(),
-    "iem": methods.IncrementalEM(),
-    "sem-vr": methods.VarianceReducedEM(step_size=0.3),
-    "fiem": methods.FastIncrementalEM(step_size=0.3),
-    "spider": methods.SpiderEM(step_size=0.3),
-}
 RNG = np.random.default_rng(0)
 X = RNG.permutation(np.concatenate([RNG.normal(0, 1, (700, 3)), RNG.normal(4, 2, (500, 3))]))
 WEIGHT = RNG.integers(0, 3, len(X)).astype(float)
@@ -62,64 +55,6 @@ def test_em_of_units_is_em_of_rows(kind, weighted):
     assert (units.n, units.rows) == (4, int((WEIGHT > 0).sum()) if weighted else len(X))
 
 
-def dense(name, source, model, theta, steps, draws):
-    """Algorithm 1 on units, written out; ``share`` is the weight of a unit over that of all."""
-    bound = model.bind(swiftem.data.ArraySource(X))
-
-    def statistics(u, at):
-        return Problem(model, swiftem.data.ArraySource(source.units.items[u][0]), bound=bound).compute.full(
-            at
-        )
-
-    n, share = source.n, source.weight / source.total_weight
-    s = sum(share[u] * statistics(u, theta) for u in range(n))
-    memory = [statistics(u, theta) for u in range(n)]
-    centre, anchor = s.copy(), theta
-    for k, (i, j) in enumerate(draws):
-        if name == "sem-vr" and k % n == 0:
-            anchor, centre = theta, sum(share[u] * statistics(u, theta) for u in range(n))
-        now = statistics(i, theta)
-        if name == "sem-vr":
-            proxy = centre + n * share[i] * (now - statistics(i, anchor))
-        elif name == "fiem":
-            proxy = centre + n * share[i] * (now - memory[i])
-            fresh = statistics(j, theta)
-            centre = centre + share[j] * (fresh - memory[j])
-            memory[j] = fresh
-        else:
-            centre = centre + share[i] * (now - memory[i])
-            memory[i], proxy = now, centre
-        s = s + steps * (proxy - s)
-        theta = bound.m_step(s)
-    return s
-
-
-@pytest.mark.parametrize("name", ["iem", "sem-vr", "fiem"])
-def test_methods_follow_their_equations_on_units(name):
-    model, theta0 = start("diag")
-    units = UnitSource(CUT)
-    draws = np.random.default_rng(1).integers(units.n, size=(2, 25))
-    method = METHODS[name]
-    used = draws if name == "fiem" else draws[0]
-    ours = swiftem.run(
-        model, units, method, theta0=theta0, n_iter=25, draws=tuple(used) if name == "fiem" else used
-    )
-    theirs = dense(name, units, model, theta0, 1.0 if name == "iem" else 0.3, draws.T)
-    bound = model.bind(swiftem.data.ArraySource(X))
-    for one, other in zip(ours.theta, bound.m_step(theirs), strict=True):
-        assert_close(one, other, 1e-9)
-
-
-def test_a_family_by_units():
-    y = np.random.default_rng(0).poisson(np.repeat([[2.0, 3.0], [9.0, 1.0]], 200, axis=0))
-    model = models.MixtureModel(2, "poisson")
-    theta0 = model.theta(rates=[[3.0, 3.0], [6.0, 6.0]])
-    units = UnitSource([y[:150], y[150:]])
-    ours, rows = (swiftem.run(model, data, methods.EM(), theta0=theta0, n_iter=10) for data in (units, y))
-    assert_close(ours.theta.params["rates"], rows.theta.params["rates"], 1e-11)
-    assert_close(swiftem.objective(model, units, rows.theta), swiftem.objective(model, y, rows.theta))
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_a_run_of_units_is_resumed_to_the_same_bits(name, tmp_path):
     model, theta0 = start("full")
@@ -142,14 +77,6 @@ def test_a_run_of_units_is_resumed_to_the_same_bits(name, tmp_path):
 def test_another_cut_is_other_data():
     assert UnitSource(CUT).fingerprint() == UnitSource(CUT).fingerprint()
     assert UnitSource(CUT).fingerprint() != UnitSource([X[:500], X[500:]]).fingerprint()
-
-
-@pytest.mark.parametrize("method", ["auto", "sem", "iem", "sem-vr", "fiem"])
-def test_an_estimator_of_units(method):
-    ours = swiftem.GaussianMixture(2, random_state=0, method=method).fit(UnitSource(CUT))
-    rows = swiftem.GaussianMixture(2, random_state=0, method="em", tol=1e-6).fit(X)
-    assert ours.method_ == ("em" if method == "auto" else method)
-    assert abs(ours.score(X) - rows.score(X)) < 5e-3
 
 
 def test_what_tasks_are_sent_has_no_rows():

@@ -144,13 +144,6 @@ def test_lengths_of_documents_leave_topics_alone():
         np.testing.assert_allclose(model.bind(documents).counts(result.s), [[33, 11]], rtol=1e-12)
 
 
-def test_sem_vr_keeps_the_number_of_tokens():
-    documents = corpus()
-    _, result = follow(documents, METHODS["sem-vr"])
-    assert result.s.sum() * documents.total_weight == pytest.approx(documents.total, rel=1e-9)
-    np.testing.assert_allclose(documents.doc_topic.sum(axis=1), 1.0)
-
-
 def test_sem_vr_rests_where_em_does():
     documents, topics, shares = corpus(), theta0().T, np.full((120, 3), 1 / 3)
     for _ in range(3000):
