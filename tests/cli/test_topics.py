@@ -161,10 +161,13 @@ def test_topics_by_a_column(run, tmp_path):
     assert list(found[0]) == ["day", "documents", "words", "topic_0", "topic_1"]
     assert sum(int(row["documents"]) for row in found) == 8
     assert sum(float(row["words"]) for row in found) == pytest.approx(40)
+    with table.open("a") as stream:
+        stream.write("\n2022-01-01,2,apple")
     run(table, "--topics", 2, "--text-column", "review", "--by", "stars", "--out", tmp_path / "stars")
     found = read(tmp_path / "stars" / "topics_by.parquet")
-    assert [(row["stars"], row["documents"]) for row in found] == [("0", 4), ("1", 4)]
-    assert {max(float(row["topic_0"]), float(row["topic_1"])) > 0.9 for row in found} == {True}
+    assert [(row["stars"], row["documents"]) for row in found] == [("0", 4), ("1", 4), ("2", 1)]
+    assert {max(float(row["topic_0"]), float(row["topic_1"])) > 0.9 for row in found[:2]} == {True}
+    assert float(found[2]["topic_0"]) + float(found[2]["topic_1"]) == pytest.approx(1.0)
 
 
 def test_topics_by_subfolder(run, folder, tmp_path):

@@ -17,6 +17,7 @@ from swiftem.data import (
     open_source,
     open_units,
 )
+from swiftem.data.stored import WINDOW_BYTES
 from swiftem.data.tensor import TensorSource
 from swiftem.testing import check_source
 from swiftem.topics.compute.corpus import Documents, StreamedDocuments
@@ -46,6 +47,18 @@ def test_contract_with_weights_and_rows_without_weight(kind, tmp_path):
     batch = source.take(np.arange(5))
     assert np.array_equal(batch.weight, WEIGHT[WEIGHT > 0][:5])
     check_source(source.unweighted(), ROWS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_rows_in_a_row_may_have_no_weight(kind, tmp_path):
+    weight = WEIGHT.copy()
+    weight[250:700] = 0.0
+    check_source(make(kind, tmp_path, ROWS, weight), ROWS[weight > 0])
+
+
+def test_rows_larger_than_a_window_are_drawn_one_by_one():
+    rows = np.zeros((3, WINDOW_BYTES // 8 + 1))
+    assert BlockSource([rows]).layout.edges.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet", "csv"])

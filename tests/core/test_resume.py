@@ -3,6 +3,7 @@
 import pickle
 
 import helpers
+import numpy as np
 import pytest
 from helpers import NAMES, STOCHASTIC, assert_same_result, make_method
 
@@ -31,6 +32,16 @@ def test_a_state_can_be_gone_on_from_twice(name):
     once, again = (go_on(problem, first, method, n_iter=9) for _ in range(2))
     assert_same_result(once, again)
     assert pickle.dumps((first.theta, first.s, first.state)) == before
+
+
+def test_a_memory_of_another_layout_goes_on():
+    problem, method = example("iem")
+    first = problem.run(method, n_iter=7, seed=3)
+    inner = first.state.method
+    other = first.state._replace(method=inner._replace(memory=np.asfortranarray(inner.memory)))
+    assert not other.method.memory.flags.carray
+    expected = go_on(problem, first, method, n_iter=9)
+    assert_same_result(go_on(problem, first, method, n_iter=9, state=other), expected)
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

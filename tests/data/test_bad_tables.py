@@ -153,6 +153,8 @@ def test_what_cannot_be_a_cell_is_shortened(tmp_path):
     file = write_file(tmp_path, 'a,b\n1,"2\n' + "3,4\n" * 50_000)
     sentence = sentence_of(lambda: read_table(file))
     assert re.search("must be a table in CSV, got something else|must have", sentence)
+    file = write_file(tmp_path, 'a,b\n1,2\n1,"' + "x\n" * 3_000_000)
+    refused(lambda: open_source(file), file, "must be a table in CSV, got something else (straddling object")
     file = write_file(tmp_path, 'a,n,b\n1,"x\ny",2\n1,x,"two"\n')  # text of two lines is one row
     refused(lambda: read_table(file), file, "got 'two' in column 'b', row 1 (from 0): correct it, or omit")
 

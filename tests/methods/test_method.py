@@ -13,6 +13,12 @@ def test_epoch(name, n, b, epoch):
     assert helpers.make_method(name, batch_size=b).epoch(n) == (1 if name == "em" else epoch)
 
 
+@every_method
+def test_only_averaged_methods_have_averages(name):
+    """Averages ask for points every some iterations; 0 is for none."""
+    assert helpers.make_method(name).averaging(1000) == (0, 0)
+
+
 def test_a_method_without_an_update_draws_one_sample():
     class Own(methods.Method):
         name = "own"

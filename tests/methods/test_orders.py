@@ -31,6 +31,15 @@ def test_weighted_draws(b):
     assert (np.concatenate([other.at(k)[0] for k in range(n_iter)]) != drawn).any()
 
 
+def test_weights_are_for_the_weighted_order_alone():
+    """Other streams are uniform also if there are weights; without weights, weighted draws are, too."""
+    weight = np.array([1.0, 0.0, 0.0, 0.0])
+    uniform, drawn = seeded_draws(read_seed(0), 4, 1000, ["iid", "weighted"], weight).at(0)
+    assert set(drawn.tolist()) == {0}
+    np.testing.assert_array_equal(uniform, seeded_draws(read_seed(0), 4, 1000, ["iid"]).at(0)[0])
+    np.testing.assert_array_equal(uniform, seeded_draws(read_seed(0), 4, 1000, ["weighted"]).at(0)[0])
+
+
 def test_weighted_draws_of_huge_weights():
     drawn = seeded_draws(read_seed(0), 3, 1000, ["weighted"], np.array([1e100, 3e100, 1e-100])).at(0)[0]
     assert sorted(set(drawn.tolist())) == [0, 1]

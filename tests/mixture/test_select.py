@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
@@ -321,6 +322,7 @@ def test_errors_of_the_criterion_are_raised():
         ({"n_components": "full"}, TypeError, "n_components must be an integer"),
         ({"covariance_types": []}, ValueError, "covariance_types must have at least one type"),
         ({"covariance_types": ["round"]}, ValueError, "covariance_types must be 'full', '"),
+        ({"family": []}, ValueError, "family must have at least one family, got none."),
         ({"criterion": "dic"}, ValueError, "criterion must be 'bic', 'aic' or 'icl', got 'dic'"),
         ({"criterion": lambda m, X, w: "low"}, TypeError, "criterion must return a number, got 'low'"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1"),
@@ -357,6 +359,9 @@ def test_the_ten_best_are_shown(found, tmp_path):
     assert lines[-1] == "... and 14 more fits."
     assert len(lines) == 14
     assert found._repr_html_().count("<tr") == 11
+    with (console := Console(width=200)).capture() as printed:
+        console.print(found)
+    assert printed.get().split() == repr(found).split()
     frame = found.to_pandas()
     assert frame["bic"].tolist() == [row.bic for row in found.table]
     axes = found.plot()

@@ -94,6 +94,8 @@ def test_a_picture(found):
     ]
     assert axes[0].lines[0].get_ydata().tolist() == [row.perplexity for row in found.table]
     assert axes[0].lines[1].get_xdata().tolist() == [4]
+    with pytest.raises(ValueError, match="argument"):
+        found.plot(axes[:2])
 
 
 @pytest.mark.parametrize(

@@ -429,8 +429,8 @@ def _damped(gram: Array, right: Array, share: float) -> Array | None:
 
     Examples
     --------
-    >>> _damped(np.eye(2), np.array([2.0, 0.0]), 0.25).round(6)
-    array([1., 0.])
+    >>> _damped(np.eye(2), np.array([2.0, 0.0]), 0.64).round(6)
+    array([1.6, 0. ])
     """
     squares, vectors = np.linalg.eigh(gram)
     used = squares > SMALLEST * squares[-1]

@@ -116,6 +116,14 @@ def test_statistics_are_given_where_the_start_is_their_m_step():
     assert make_start(problem, StartSettings(given={"means": X[:3]}), state).s is None
 
 
+def test_components_without_labels_start_at_rows():
+    problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
+    start = make_start(problem, StartSettings(init_params=LABELS.clip(max=1)), np.random.RandomState(0))
+    assert start.empty == 1
+    away = np.abs(start.theta.means[:, None] - X).sum(axis=2).min(axis=1)
+    assert (away < 1e-9).tolist() == [False, False, True]
+
+
 def test_mini_batches_from_many_rows_on(monkeypatch):
     """Also of float32 rows far from zero."""
     exact = started()

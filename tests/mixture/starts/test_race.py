@@ -200,6 +200,8 @@ def test_a_component_on_repeated_values_does_not_win():
         (300, 2, 3, "full", "few"),
         (300, 2, 3, "tied", "named"),  # components that depend on each other
         (300, 2, 1, "full", "named"),
+        (999, 2, 3, "full", "few"),
+        (1000, 2, 3, "full", "race"),
         (2000, 3, 5, "full", "race"),
         (2000, 3, 5, "tied", "race"),
         (1400, 60, 5, "diag", "few"),  # few rows per estimated number
