@@ -31,7 +31,7 @@ def test_within_a_pass_keeps_the_model(flowers, tmp_path, invoke, monkeypatch):
     ("place", "said"),
     [
         ("cli.fit.read_rows", "Interrupted; nothing was written.\n"),
-        ("GaussianMixture.fit", "Interrupted before there was a model; nothing was written.\n"),
+        ("GaussianMixture.fit", "Interrupted; nothing was written.\n"),
         ("cli.fit._show_end", "Interrupted; the model is in {}.\n"),
     ],
 )

@@ -55,7 +55,7 @@ def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(SmallDocuments, "em_pass", press)
     output = run(folder, "--topics", 2, "--out", tmp_path / "out", code=130)
-    assert "Interrupted before there were topics; nothing was written." in output
+    assert "Interrupted; nothing was written." in output
     assert not (tmp_path / "out").exists()
 
 

@@ -11,7 +11,7 @@ import swiftem
 from swiftem.fit.driver import Moment
 from swiftem.fit.history import History, draw_history
 from swiftem.mixture.plots import MOST_POINTS, draw_mixture
-from swiftem.show.drawing import COLOURS, draw_criterion
+from swiftem.show.drawing import COLOURS, draw_criterion, new_axes
 from swiftem.show.numbers import STYLES
 
 pytest.importorskip("matplotlib")
@@ -175,7 +175,8 @@ def test_every_kind_of_a_fitted_mixture_is_drawn_and_saved(kind, tmp_path):
 
 
 def test_one_line_a_kind_and_the_best_marked():
-    axes = draw_criterion({"full": {1: 5.0, 2: 3.0, 4: 4.0}, "diag": {2: 6.0}}, ("full", 2), "BIC")
+    axes = new_axes()
+    draw_criterion(axes, {"full": {1: 5.0, 2: 3.0, 4: 4.0}, "diag": {2: 6.0}}, ("full", 2), "BIC")
     assert labels(axes) == ["full", "diag"]
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[1, 5], [2, 3], [4, 4]])
     np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[2, 3]])
@@ -200,7 +201,7 @@ def test_pyplot_is_left_alone():
     [
         lambda: draw_history(History(moments("em", [1]))),
         lambda: drawn(np.zeros((2, 2))),
-        lambda: draw_criterion({"full": {1: 1.0}}, ("full", 1), "BIC"),
+        new_axes,
     ],
 )
 def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):

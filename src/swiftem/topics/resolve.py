@@ -224,8 +224,8 @@ def _check_method(parameters: Mapping[str, Any], facts: Facts, spec: TopicSpec) 
         raise ValueError(f"method must not be accelerated for PLSA, got {given}: use 'auto' or 'em'.")
     if place == "units" and spec.learns_alpha:
         raise ValueError(
-            f"alpha must be numbers for a Dask collection, got {LEARN!r}: the topics of documents, which it is "
-            "learned from, stay with the workers."
+            f"alpha must be numbers for a Dask collection, got {LEARN!r}: the topics of documents, which it "
+            "is learned from, stay with the workers."
         )
     if place == "units" and not (spec.is_em or isinstance(spec.method, OnlineEM)):
         raise ValueError(f"method must be 'auto', 'em' or 'sem' for a Dask collection, got {given}.")

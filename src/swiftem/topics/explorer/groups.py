@@ -136,18 +136,10 @@ def _read(how: str, text: str) -> date | None:
     return None
 
 
-def _iso(text: str) -> date:
-    return datetime.fromisoformat(text).date()
-
-
 def _year(text: str) -> date:
     if not re.fullmatch(r"1[5-9]\d\d|20\d\d|21\d\d", text):
         raise ValueError(text)
     return date(int(text), 1, 1)
-
-
-def _mail(text: str) -> date:
-    return parsedate_to_datetime(text).date()
 
 
 def _formatted(format: str, text: str) -> date:
@@ -158,9 +150,9 @@ def _formatted(format: str, text: str) -> date:
 FORMATS = "%Y-%m %Y-%m-%d %d-%m-%Y %d-%B-%Y %d-%b-%Y %B-%d-%Y %b-%d-%Y %B-%Y %b-%Y"
 SLASHES = "%Y/%m/%d %Y/%m %m/%d/%Y %d/%m/%Y %m/%d/%y"
 READERS: dict[str, Callable[[str], date]] = {
-    "ISO": _iso,
+    "ISO": lambda text: datetime.fromisoformat(text).date(),
     "year": _year,
-    "mail": _mail,
+    "mail": lambda text: parsedate_to_datetime(text).date(),
     **{format: partial(_formatted, format) for format in f"{FORMATS} {SLASHES}".split()},
 }
 """What reads dates, by name or format; of those that read equally many, the first."""
