@@ -22,11 +22,12 @@ from paper.experiments.plsa import plsa, plsa_section, read_corpora
 from paper.experiments.theory import SIZES as THEORY_SIZES
 from paper.experiments.theory import theory_in_numbers, theory_section
 from paper.report.page import VERDICTS, page
-from paper.report.section import OURS, Section, seconds_text
+from paper.report.section import OURS, Section
 from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
 from swiftem.fit.driver import progress_bar
 from swiftem.kernels.threads import get_threads
+from swiftem.show.numbers import seconds_text
 from swiftem.show.table import Table
 
 EXPERIMENTS: dict[str, tuple[Callable[..., Experiment], Callable[[Experiment], Section]]] = {

@@ -33,7 +33,7 @@ from paper.experiments.gmm_scaling import SETTINGS, reach, sample
 from paper.experiments.plsa import MODEL, count_tokens
 from paper.report.figures import Panel, Picture, short
 from paper.report.runs import Runs, fit_slope, growth_panels
-from paper.report.section import MISSING, Finding, Section, Table, seconds_text
+from paper.report.section import MISSING, Finding, Section, Table
 from swiftem._run import run_problem
 from swiftem.core.model import Model
 from swiftem.core.problem import Problem
@@ -44,7 +44,7 @@ from swiftem.data import ArraySource
 from swiftem.methods import EM, METHODS, Accelerated, Method, OptFIEM
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.models import GaussianMixtureModel, MixtureModel
-from swiftem.show.numbers import signed, style_of
+from swiftem.show.numbers import seconds_text, signed, style_of
 
 RECURSIVE = "spider"
 """The method whose proxy follows θ from one iteration to the next."""

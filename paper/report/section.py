@@ -105,14 +105,3 @@ class Section(NamedTuple):
         """Yield the tables and those of panels, without empty ones."""
         panels = (panel_table(picture.title, panel) for picture in self.pictures for panel in picture.panels)
         yield from (table for table in (*self.tables, *panels) if table and table.known())
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a duration with two or three digits.
-
-    >>> seconds_text(0.0213), seconds_text(0.284), seconds_text(3.14), seconds_text(75.0)
-    ('21 ms', '284 ms', '3.1 s', '75 s')
-    """
-    if seconds < 0.9995:
-        return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.2g} ms"
-    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"

@@ -18,7 +18,7 @@ from swiftem import GaussianMixture
     ("place", "said"),
     [
         ("cli.fit.read_rows", "Interrupted; nothing was written.\n"),
-        ("GaussianMixture.fit", "Interrupted before there was a model; nothing was written.\n"),
+        ("GaussianMixture.fit", "Interrupted; nothing was written.\n"),
         ("cli.fit._show_end", "Interrupted; the model is in {}.\n"),
     ],
 )

@@ -47,7 +47,7 @@ def test_ctrl_c_writes_what_there_is(run, folder, tmp_path, monkeypatch):
         ("cli.topics_files.read_corpus", "Interrupted; nothing was written.", None),
         (
             "topics.compute.corpus.SmallDocuments.em_pass",
-            "before there were topics; nothing was written.",
+            "Interrupted; nothing was written.",
             None,
         ),
         ("PLSA.save", "Interrupted. Wrote model.swiftem.", {"model.swiftem"}),

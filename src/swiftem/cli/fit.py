@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from swiftem.cli import options
-from swiftem.cli.console import (
-    INTERRUPTED,
-    MOST_ROWS,
-    Console,
-    fitted_with_warnings,
-    refuse,
-    tell,
-)
+from swiftem.cli.console import INTERRUPTED, MOST_ROWS, Console, fitted_with_warnings, refuse
 from swiftem.cli.options import FIT, MODEL, Choice, given, option, read_family_option
 from swiftem.cli.out_file import model_file, not_the_same, saved
 from swiftem.cli.rows import Rows, family_of, is_regression, open_model, read_rows, rows_of_model
@@ -90,7 +83,8 @@ def fit(
         rows = _read(console, tables, choice, mixture, wanted)
         began = clock()
         place = nullcontext() if checkpoint is None else checkpoints(checkpoint, resume=resume)
-        is_interrupted = _fit(mixture, rows, place)
+        with place:
+            is_interrupted = fitted_with_warnings(lambda: mixture.fit(*rows.data, sample_weight=rows.weights))
     mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     after = f"after {counted(mixture.n_iter_, 'pass')} of {mixture.method_} in {clock() - began:.1f} s"
     rows.name(mixture)
@@ -146,16 +140,6 @@ def _read(console: Console, tables: Sequence[Path], choice: Choice, mixture: Any
         said = f"regressions of {rows.response or 'the last column'}, {said}"
     console.say(f"{rows.said}; {counted(mixture.n_components, 'component')}, {said}.")
     return rows
-
-
-def _fit(mixture: Any, rows: Rows, place: AbstractContextManager[None]) -> bool:
-    """Fit, and return whether Ctrl-C ended the fit; end the program if there is no model."""
-    try:
-        with place:
-            return fitted_with_warnings(lambda: mixture.fit(*rows.data, sample_weight=rows.weights))
-    except KeyboardInterrupt:  # outside of the passes, which end in order
-        tell("Interrupted before there was a model; nothing was written.")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:

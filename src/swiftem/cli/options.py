@@ -132,11 +132,6 @@ class Choice(Wanted):
         chosen = None if columns is None or drop else names
         return cls(columns=chosen, drop=drop, **purposes, missing=missing)
 
-    @property
-    def skips(self) -> bool:
-        """Whether rows with missing values are left out."""
-        return self.missing == "skip"
-
 
 def read_counts(text: str, name: str = "n_components") -> list[int]:
     """Return the numbers given by a text: ``4``, ``1:20`` (both included), ``2,4,8``.

@@ -32,12 +32,11 @@ def predict(
     If rows are skipped, the first column of the result has the row numbers.
     """
     not_the_same(out, model, table)
-    choice = Choice.of(missing=missing)
     mixture = open_model(model)
-    rows = rows_of_model(mixture, table, choice, needs_response=proba)
+    rows = rows_of_model(mixture, table, Choice.of(missing=missing), needs_response=proba)
     data, regresses = rows.data, is_regression(mixture)
     columns: dict[str, NDArray[Any]] = {}
-    if choice.skips:
+    if missing == "skip":
         columns["row"] = np.arange(len(rows.X)) if rows.index is None else rows.index
     if regresses:
         columns["prediction"] = mixture.predict(data[0])

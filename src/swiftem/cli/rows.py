@@ -128,7 +128,7 @@ def read_rows(
         if all(column.isdigit() for column in columns):  # a model without names is applied by position
             columns = sorted(columns, key=int)
         choice = replace(choice, columns=columns)
-    needed = {"missing": choice.skips, "label": choice.label, "response": choice.response}
+    needed = {"missing": choice.missing == "skip", "label": choice.label, "response": choice.response}
     for name in (name for name, value in needed.items() if value and memory_limit is not None):
         raise ValueError(f"memory_limit must be left out with --{name}, which needs all rows in memory.")
     at_once = at_once or any(needed.values()) or family == AUTO or choice.text is not None
@@ -195,7 +195,8 @@ def _in_memory(paths: Sequence[Path], choice: Choice) -> Rows:
 
 def read_one(path: Path, choice: Choice) -> Table:
     """Return the chosen columns of a table, and tell what was left out."""
-    table = read_wanted(path, choice, skip_missing=choice.skips, allow_missing=choice.missing == "ignore")
+    skips, allows = (choice.missing == what for what in ("skip", "ignore"))
+    table = read_wanted(path, choice, skip_missing=skips, allow_missing=allows)
     _tell(table.notes)
     return table
 

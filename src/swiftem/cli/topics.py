@@ -11,12 +11,12 @@ import numpy as np
 import typer
 
 from swiftem.cli import options
-from swiftem.cli.console import INTERRUPTED, Console, fitted_with_warnings, one_sentence, refuse
+from swiftem.cli.console import INTERRUPTED, Console, fitted_with_warnings, refuse
 from swiftem.cli.options import ARGUMENTS, DATA, MODEL, OUTPUT, given, option, read_counts
 from swiftem.cli.out_file import writable_folder, write_result, writing
 from swiftem.cli.rows import open_model
 from swiftem.core.process import clock, uninterrupted
-from swiftem.show.numbers import counted, mean_text
+from swiftem.show.numbers import counted, mean_text, seconds_text
 
 if TYPE_CHECKING:
     from swiftem import PLSA
@@ -30,7 +30,6 @@ APPLIES = {"apply", "corpus", "out", "text_column", "n_words", "names", "device"
 MOST_NUMBERS = 8
 """Numbers of topics that are compared."""
 N_WORDS = 5000
-NONE_YET = "Interrupted before there were topics; nothing was written."
 
 CORPUS = (
     "A folder of text files, a file with one document per line, CSV or Parquet with a column of text, or "
@@ -94,14 +93,13 @@ def topics(
     PLSA(**parameters)._validate_params()  # before anything is read
     reading |= {"label_column": label_column, "stop_words": _stop_words(stop_words), "phrases": phrases}
     found = _read(console, corpus, memory_limit, reading, numbers)
-    with one_sentence(context, NONE_YET):
-        fit = _fit(console, found, numbers, memory_limit, parameters | {"random_state": random_state})
-        notes = [*found.notes, *([] if fit.selection is None else [fit.selection.reason])]
-        model, given_names = fit.model, ("",) * len(fit.model.components_)
-        if to_name is not None:
-            model, given_names, lost = to_name.apply(model, found.read.word_names())
-            console.say_all(lost)
-            notes += lost
+    fit = _fit(console, found, numbers, memory_limit, parameters | {"random_state": random_state})
+    notes = [*found.notes, *([] if fit.selection is None else [fit.selection.reason])]
+    model, given_names = fit.model, ("",) * len(fit.model.components_)
+    if to_name is not None:
+        model, given_names, lost = to_name.apply(model, found.read.word_names())
+        console.say_all(lost)
+        notes += lost
     command = shlex.join(context.find_root().meta[ARGUMENTS])
     _write(console, Results(found, fit, model, given_names, notes, command, random_state), out)
 
@@ -189,7 +187,7 @@ def _fit(
         if is_interrupted and not len(model.history_):
             raise KeyboardInterrupt  # the topics are those of the start
     ended = "Interrupted" if is_interrupted else "Converged" if model.converged_ else "Not converged"
-    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {clock() - began:.1f} s"
+    spent = f"after {counted(model.n_iter_, 'pass')} over the documents, in {seconds_text(clock() - began)}"
     value = f"Mean log-likelihood of a word {mean_text(model.log_likelihood_)}."
     return Fit(model, f"{ended} {spent}. {value}", is_interrupted, selection)
 

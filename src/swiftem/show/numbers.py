@@ -46,6 +46,17 @@ def share_text(share: float) -> str:
     return f"{share:.1%}"
 
 
+def seconds_text(seconds: float) -> str:
+    """Return a duration with two or three digits.
+
+    >>> seconds_text(0.0213), seconds_text(0.284), seconds_text(3.14), seconds_text(75.0)
+    ('21 ms', '284 ms', '3.1 s', '75 s')
+    """
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.2g} ms"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
 class Style(NamedTuple):
     """The paper's name of a method, its colour, and its line style."""
 

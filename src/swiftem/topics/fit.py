@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, inf, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -234,10 +234,7 @@ def clustered_topics(
 
 
 def starts_of(
-    documents: Documents | StreamedDocuments | UnitDocuments,
-    spec: TopicSpec,
-    init: ArrayLike | str,
-    random_state: np.random.RandomState,
+    documents: AnyDocuments, spec: TopicSpec, init: ArrayLike | str, random_state: np.random.RandomState
 ) -> list[Array]:
     """Return the candidate starts, topics (K, V)."""
     n_components, n_words = len(spec.alpha), documents.n_words
@@ -254,22 +251,27 @@ def sample_of(documents: AnyDocuments) -> Documents | StreamedDocuments:
     return documents.few if isinstance(documents, UnitDocuments) else documents
 
 
+def some_of(documents: Documents | StreamedDocuments, most: int) -> Documents:
+    """Return the documents, or at most so many of them: always the same."""
+    index = np.arange(documents.n)
+    if documents.n > most:
+        index = np.sort(np.random.default_rng(0).choice(documents.n, most, replace=False))
+    return documents.some(index)
+
+
 def best_start(
     starts: Sequence[Array],
     documents: Documents | StreamedDocuments,
     alpha: Array,
     beta: Array,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = nothing,
 ) -> Array:
     """Return the best start after ten passes over a few documents.
 
     The passes use leave-one-out, so that a start does not win by overfitting. ``check`` is called between
     parts of passes.
     """
-    few = np.arange(documents.n)
-    if documents.n > TRIED_ON:
-        few = np.sort(np.random.default_rng(0).choice(documents.n, TRIED_ON, replace=False))
-    tried = documents.some(few)
+    tried = some_of(documents, TRIED_ON)
     return max(starts, key=lambda start: _tried(start, tried, alpha, beta, check))
 
 
@@ -566,14 +568,8 @@ class Em:
         self._begin(state)
 
 
-class Draws(NamedTuple):
-    """A run of a stochastic method: its arguments, and what writes θ and s into the fit."""
-
-    model: Model
-    source: Source
-    take: Callable[[Theta, Array], None]
-    n_iter: int
-    start: Mapping[str, Any]
+Draws = tuple[Model, Source, Callable[[Theta, Array], None], int, dict[str, Any]]
+"""A run of a stochastic method: model, source, what writes θ and s into the fit, iterations and the start."""
 
 
 class Run:
@@ -616,7 +612,8 @@ class Run:
         """Make the run."""
         fit, method = self._fit, self._method
         draws = self._of_tokens() if fit.spec.draws == "tokens" else self._of_documents()
-        n, looked_at = draws.source.n, -1
+        model, source, take, n_iter, start = draws
+        n, looked_at = source.n, -1
         gamma = schedules.resolve(method.step_size, n, method.batch_size)
 
         def at_epoch(iterate: Iterate) -> bool:
@@ -624,25 +621,25 @@ class Run:
             if iterate.k == 0:
                 return False
             looked_at = iterate.k
-            draws.take(iterate.theta, iterate.s)
+            take(iterate.theta, iterate.s)
             fit.passes, fit.rejected = self._before + iterate.passes, iterate.rejected
             self._calm = self._calm + 1 if self._is_calm() else 0
             drive.note(self._look[2], float(gamma(iterate.k)), method.name, fit)
             return drive.is_stopped or self._rests or drive.left <= 0.0
 
         result = run_problem(
-            Problem(draws.model, draws.source, budget=self._budget),
+            Problem(model, source, budget=self._budget),
             method,
-            **draws.start,
+            **start,
             seed=self._seed,
-            n_iter=draws.n_iter,
+            n_iter=n_iter,
             record_every=method.epoch(n),
             record=lambda iterate: None,
             callback=at_epoch,
             checkpoint=drive.of_run(method, n, doc_topic=None),
         )
         if result.s is not None and result.n_iter != looked_at:
-            draws.take(result.theta, result.s)
+            take(result.theta, result.s)
             fit.passes = self._before + result.passes
         if result.status == "interrupted":
             raise KeyboardInterrupt
@@ -655,11 +652,7 @@ class Run:
     @cached_property
     def _looked_at(self) -> Documents:
         """Documents on which the mean log-likelihood per token is evaluated, folded in: always the same."""
-        some = sample_of(self._fit.documents)
-        index = np.arange(some.n)
-        if some.n > LOOKED_AT:
-            index = np.sort(np.random.default_rng(0).choice(some.n, LOOKED_AT, replace=False))
-        return some.some(index)
+        return some_of(sample_of(self._fit.documents), LOOKED_AT)
 
     def _is_calm(self) -> bool:
         """Evaluate; return whether the gain per pass is below ``tol`` or indistinguishable from zero."""
@@ -688,7 +681,7 @@ class Run:
 
         s0 = (fit.topics.T * (documents.total / (documents.total_weight * len(spec.alpha)))).ravel()
         epochs = self._epochs or spec.max_passes
-        return Draws(model, documents, take, epochs * self._method.epoch(documents.n), {"s0": s0})
+        return model, documents, take, epochs * self._method.epoch(documents.n), {"s0": s0}
 
     def _of_tokens(self) -> Draws:
         """Return tokens, drawn one by one or in batches, as in the paper."""
@@ -711,7 +704,7 @@ class Run:
         cost = method.evaluations + (method.renewal(0, source.n) is not None)
         epochs = max(1, int((spec.max_passes - 1) / cost))
         theta0 = model.theta(doc_topic=fit.doc_topic, topic_word=fit.topics)
-        return Draws(model, source, take, epochs * method.epoch(source.n), {"theta0": theta0})
+        return model, source, take, epochs * method.epoch(source.n), {"theta0": theta0}
 
     def kept(self) -> Tree:
         """Return the state of the evaluations."""

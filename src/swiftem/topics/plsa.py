@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
@@ -68,8 +67,6 @@ POWER = 2.0
 initial topics. After a ``fit`` it is 1: every token counts once."""
 LEAST_PRIOR = 1e-3
 """Smallest parameter of a Dirichlet prior in scikit-learn, which does not take 0."""
-OPTIONAL = ("background_", "log_likelihood_", "stationarity_")
-"""Results that a model may be without."""
 FOLD_IN: dict[str, Any] = {"max_iter": 200, "tol": 1e-4}
 """When documents that are folded in have converged."""
 
@@ -278,9 +275,8 @@ class PLSA(
             )
             self._forget("doc_topic_")
             self.__dict__.update(fitted_attributes(fit))
-            if numbers is not None and isinstance(
-                every, Documents
-            ):  # documents of weight zero have topics, too
+            # Documents of weight zero have topics, too.
+            if numbers is not None and isinstance(every, Documents):
                 every.dtype = spec.dtype
                 shares = every.fold_in(self.components_, self.alpha_)[0]
                 shares[numbers] = self.doc_topic_
@@ -349,12 +345,17 @@ class PLSA(
         own = getattr(self, "feature_names_in_", None)
         return quality.words_of(own if names is None else names, self.components_.shape[1])
 
+    def _folded(self, counts: Counts, X: Any) -> Array:
+        """Return the topics of documents, on the device that X is on."""
+        documents = self._typed(read.documents_in_memory(counts, None, self.n_components, self.device, X))
+        return documents.fold_in(self.components_, self.alpha_, **FOLD_IN, likelihood=False)[0]
+
     def _shares_of(self, X: Any) -> tuple[Array, Array | None]:
         """Return the topics of documents, and their lengths if they are known."""
         check_is_fitted(self)
         if X is not None:
-            lengths = np.asarray(self._counts(X).sum(axis=1), dtype=np.float64).ravel()
-            return np.asarray(in_numpy(self.transform(X))), lengths
+            counts = self._counts(X)
+            return self._folded(counts, X), np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
         if not hasattr(self, "doc_topic_"):
             raise ValueError("X must be counts, as the model does not have the documents of its fit.")
         return self.doc_topic_, None
@@ -377,8 +378,8 @@ class PLSA(
 
     def _read_state(self, content: ModelContent, d: int) -> None:
         missing = {name for name in self._results if getattr(self, name) is None}
-        if not missing <= {*OPTIONAL}:
-            raise ValueError(f"{min(missing - {*OPTIONAL})} is missing")
+        if needed := missing - {"background_", *OF_FIT}:
+            raise ValueError(f"{min(needed)} is missing")
         self._forget(*(missing - {"background_"}), "lower_bounds_")
         if self.background_ is not None and self.background_ >= self.n_components:
             raise ValueError(f"background_ must be one of the topics, got {self.background_}")
@@ -502,9 +503,7 @@ class PLSA(
         seen, hidden = quality.split_counts(self._counts(X), random_state)
         if not hidden.nnz:
             raise ValueError("X must have at least one token, got none.")
-        documents = self._typed(read.documents_in_memory(seen, None, self.n_components, self.device, X))
-        shares, _ = documents.fold_in(self.components_, self.alpha_, **FOLD_IN, likelihood=False)
-        return quality.perplexity_of(hidden, shares, self.components_)
+        return quality.perplexity_of(hidden, self._folded(seen, X), self.components_)
 
     def top_words(self, names: Any = None, n: int = 10, *, relevance: float = LAMBDA) -> list[list[str]]:
         """Return the most relevant words of each topic.
@@ -874,9 +873,7 @@ class PLSA(
         used = np.flatnonzero(frequency)
         if not len(used):
             raise ValueError("X must have at least one token, got none.")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")  # X may have had
-            documents = np.asarray(self.transform(counts[lengths > 0]))  # a frame after set_output
+        documents = self._folded(counts[lengths > 0], X)
         topics = self.components_[:, used]
         return {
             "topic_term_dists": topics / topics.sum(axis=1, keepdims=True),

@@ -194,11 +194,9 @@ def _jensen_shannon(p: Array, q: Array) -> Array:
     """Return one minus the Jensen–Shannon divergence in bits."""
     from scipy.special import entr
 
-    def bits(row: Array) -> Array:
-        divergence = entr(0.5 * (row + q)).sum(axis=1) - 0.5 * (entr(row).sum() + entr(q).sum(axis=1))
-        return np.asarray(1.0 - divergence / np.log(2.0))
-
-    return np.array([bits(row) for row in p])
+    of_means = np.array([entr(0.5 * (row + q)).sum(axis=1) for row in p])
+    means = 0.5 * (entr(p).sum(axis=1)[:, None] + entr(q).sum(axis=1))
+    return np.asarray(1.0 - (of_means - means) / np.log(2.0))
 
 
 def _cosine(p: Array, q: Array) -> Array:
@@ -271,11 +269,9 @@ def sums(rows: Array, members: Sequence[Sequence[int]]) -> Array:
 
 def merged_topics(components: Array, tokens: Array, members: Sequence[Sequence[int]]) -> Array:
     """Return the mean of each group's topics (K, V), weighted by their tokens (K,)."""
-    means = []
-    for group in members:
-        weights = tokens[group] if tokens[group].sum() > 0 else None
-        means.append(np.average(components[group], axis=0, weights=weights))
-    return np.array(means)
+    weights = [tokens[group] if tokens[group].sum() > 0 else None for group in members]
+    parts = zip(members, weights, strict=True)
+    return np.array([np.average(components[group], axis=0, weights=weight) for group, weight in parts])
 
 
 def topic_table(

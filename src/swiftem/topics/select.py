@@ -122,12 +122,13 @@ def select_topics(
     if kernels is not None:  # counts are on the CPU now
         parameters["device"] = kernels.removeprefix(DEVICE_KERNELS)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    parts = _divided(counts, numbers[0], held_out, rng)
+    fitted, groups = _divided(counts, numbers[0], held_out, rng)
     compared: list[_Compared] = []
     interrupted = False
     try:
         for number in numbers:
-            compared.append(_compared(parts, number, compared[-1:], rng, parameters))
+            last = compared[-1].fits if compared else [None] * len(fitted)
+            compared.append(_compared(fitted, groups, number, last, rng, parameters))
             row = compared[-1].row
             say(f"{number} topics: perplexity {row.perplexity:.4g}, coherence {row.coherence:.3f}.")
     except KeyboardInterrupt:
@@ -163,23 +164,21 @@ def select_topics(
     )
 
 
-class _Parts(NamedTuple):
-    """Documents that are fitted, all and in two halves, and groups of held-out ones."""
-
-    fitted: tuple[Counts, ...]
-    groups: list[Counts]
-
-
 class _Compared(NamedTuple):
-    """A row of the table, mean held-out log-likelihoods by group, and the fits to :class:`_Parts`."""
+    """A row of the table, mean held-out log-likelihoods by group, and the fits."""
 
     row: NumberOfTopics
     likelihoods: Array
-    fits: tuple[PLSA, ...]
+    fits: list[PLSA]
 
 
-def _divided(counts: Counts, least: int, held_out: float, rng: np.random.Generator) -> _Parts:
-    """Return the documents divided at random; nothing can be predicted of a document without words."""
+def _divided(
+    counts: Counts, least: int, held_out: float, rng: np.random.Generator
+) -> tuple[list[Counts], list[Counts]]:
+    """Return the documents that are fitted, all and in two halves, and groups of held-out ones, at random.
+
+    Nothing can be predicted of a document without words.
+    """
     there = np.flatnonzero(np.diff(counts.indptr))
     wanted = max(LEAST_DOCUMENTS, 2 * least)
     if len(there) < wanted:
@@ -191,30 +190,29 @@ def _divided(counts: Counts, least: int, held_out: float, rng: np.random.Generat
     n_held = max(GROUPS, round(held_out * len(order)))
     held, used = order[:n_held], order[n_held:]
     half = len(used) // 2
-    fitted = tuple(counts[np.sort(part)] for part in (used, used[:half], used[half:]))
-    return _Parts(fitted, [counts[np.sort(held[group::GROUPS])] for group in range(GROUPS)])
+    fitted = [counts[np.sort(part)] for part in (used, used[:half], used[half:])]
+    return fitted, [counts[np.sort(held[group::GROUPS])] for group in range(GROUPS)]
 
 
 def _compared(
-    parts: _Parts,
+    fitted: Sequence[Counts],
+    groups: Sequence[Counts],
     number: int,
-    before: Sequence[_Compared],
+    last: Sequence[PLSA | None],
     rng: np.random.Generator,
     parameters: dict[str, Any],
 ) -> _Compared:
-    """Return fits with a number of topics, from the last ones ``before``, and what they say."""
+    """Return fits with a number of topics, from the last ones, and what they say."""
     began = clock()
-    last = before[0].fits if before else (None, None, None)
-    fits = tuple(
-        _fit(part, number, fit, rng, parameters) for part, fit in zip(parts.fitted, last, strict=True)
-    )
+    fits = [_fit(part, number, fit, rng, parameters) for part, fit in zip(fitted, last, strict=True)]
     model, one, other = fits
-    likelihoods = np.array([-log(model.perplexity(group)) for group in parts.groups])
+    likelihoods = np.array([-log(model.perplexity(group)) for group in groups])
+    tokens = np.array([float(group.sum()) for group in groups])
     row = NumberOfTopics(
         number,
-        _perplexity(likelihoods, parts.groups),
+        float(np.exp(-(tokens @ likelihoods) / tokens.sum())),
         0.0,
-        float(np.mean(model.coherence(parts.fitted[0]))),
+        float(np.mean(model.coherence(fitted[0]))),
         _stability(one, other),
         bool(model.converged_),
         clock() - began,
@@ -299,12 +297,6 @@ def _start_from(
         first = words / words.sum() if last.background_ is None else last.components_[last.background_]
         topics = np.concatenate([first[None], topics])
     return {"init": topics, "background": spec.background, "decorrelation": spec.decorrelation}
-
-
-def _perplexity(likelihoods: Array, groups: Sequence[Counts]) -> float:
-    """Return the perplexity of all groups from their mean log-likelihoods."""
-    tokens = np.array([float(group.sum()) for group in groups])
-    return float(np.exp(-(tokens @ likelihoods) / tokens.sum()))
 
 
 def _standard_errors(differences: Array) -> float:

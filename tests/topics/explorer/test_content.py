@@ -126,7 +126,7 @@ def test_labels():
     assert (found.unit, found.labels, found.group.tolist()) == ("", ["9", "10"], [1, 0, -1, 0])
     assert found.notes == ["1 document has no value in column 'stars'."]
     found = group_documents(["2021-01-01"] * 19 + ["unknown"], "day")
-    assert (found.kind, found.notes) == ("date", ["1 document has no date in column 'day'."])
+    assert (found.unit, found.notes) == ("year", ["1 document has no date in column 'day'."])
     assert found.group.tolist() == [0] * 19 + [-1]
     with pytest.raises(ValueError, match="column 'a' must have a value for some documents, got none"):
         group_documents(["", ""], "a")

@@ -278,7 +278,7 @@ def _searched(n: int, typical: Sequence[Index]) -> tuple[Index, Index]:
     others = np.flatnonzero(~chosen)
     room = max(0, DOCUMENTS - int(chosen.sum()))
     if room < len(others):
-        others = others[np.linspace(0, len(others) - 1, room).astype(np.intp)] if room else others[:0]
+        others = others[np.linspace(0, len(others) - 1, room).astype(np.intp)]
     chosen[others] = True
     found = np.flatnonzero(chosen)
     inverse = np.full(n, -1, dtype=np.intp)
@@ -349,9 +349,6 @@ def _of_words(corpus: CorpusCounts, marginal: Array, kept: Index, inverse: Index
         rows: NDArray[Any] = counts.indices[part]
         there = inverse[rows] >= 0
         rows, value = rows[there], counts.data[part][there] / length[rows[there]]
-        if len(rows) > 10 * WITH_WORD:
-            first = np.argpartition(-value, WITH_WORD)[: 2 * WITH_WORD]
-            rows, value = rows[first], value[first]
         best = inverse[rows[np.argsort(-value, kind="stable")[:WITH_WORD]]]
         found[v, : len(best)] = best
     return {
