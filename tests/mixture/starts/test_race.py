@@ -11,8 +11,9 @@ from swiftem.core.compute import Placement
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.kernels.threads import set_threads
+from swiftem.mixture.starts import race
 from swiftem.mixture.starts.candidate_starts import KINDS as CANDIDATES
-from swiftem.mixture.starts.candidate_starts import candidate_starts
+from swiftem.mixture.starts.candidate_starts import candidate_starts, em_of_candidates
 from swiftem.mixture.starts.race import find_starts, kind_of_start
 from swiftem.mixture.starts.settings import RaceSettings, StartSettings
 from swiftem.models import GaussianMixtureModel, MixtureModel, NormalInverseWishart
@@ -215,6 +216,36 @@ def test_which_starts_are_compared_and_how(n, d, count, kind, expected):
     assert kind_of_start(problem, StartSettings(given={"means": None})) == "named"
     starts = find_starts(problem, StartSettings(n_init=2), np.random.RandomState(0))
     assert len(starts) == (2 if expected == "named" else 1)
+
+
+def test_rounds_have_fewer_candidates_and_more_rows(monkeypatch):
+    """The last one has as many passes as the work allows: 250 rows for each row of the data."""
+    rounds = []
+
+    class Watched(race.Trials):
+        def improved(self, candidates, on, passes, *tol):
+            rounds.append((len(candidates), on.source.n, passes))
+            return super().improved(candidates, on, passes, *tol)
+
+    monkeypatch.setattr(race, "Trials", Watched)
+    find_starts(problem_of(ROWS, 18), StartSettings(), np.random.RandomState(0))
+    counts, rows, passes = zip(*rounds[:3], strict=True)
+    assert counts <= (8, 4, 3)  # fewer if em has converged for some
+    assert rows == (1000, 2000, 3000)
+    assert passes == (12, 12, 250 * 4000 // (8 * 3 * 3000))
+
+
+def test_starts_of_single_rows_are_widened_by_a_round_of_em():
+    problem = problem_of(blobs(1500, 3, 4)[0], 4)
+    settings = StartSettings(init_params="random_from_data")
+    (plain,), (wide,) = (
+        find_starts(problem, settings, np.random.RandomState(0), is_for_em=is_for_em)
+        for is_for_em in (True, False)
+    )
+    expected = em_of_candidates(problem, [plain.theta], RaceSettings().passes, 0.0)[0].theta
+    found = [problem.compute.objective(theta) for theta in (plain.theta, wide.theta, expected)]
+    assert found[0] > found[1] + 0.01
+    assert found[1] == pytest.approx(found[2], rel=1e-9)
 
 
 def test_a_race_has_at_most_25_numbers():
