@@ -46,6 +46,7 @@ EFFECTS = {
         "missing": ({}, {"missing": "ignore"}),
     },
     swiftem.Mixture: SHARED | OF_BOTH | {
+        "n_init": (NEW, NEW | {"n_init": 6}),
         "family": ({}, {"family": "gaussian"}),
         "concentration": ({}, {"concentration": 90.0}),
         "smoothing": ({}, {"smoothing": 99.0}),

@@ -284,7 +284,12 @@ def test_names_of_columns(kind):
     [
         ({"family": "poison"}, COUNTS, ValueError, "family must be 'bernoulli', .* or .*, got 'poison'"),
         ({"family": 3}, COUNTS, ValueError, "family must be a str, a Family or a Mapping, got 3"),
-        ({"smoothing": -1.0}, COUNTS, ValueError, "smoothing must be a number of at least 0, got -1.0"),
+        (
+            {"smoothing": -1.0},
+            COUNTS,
+            ValueError,
+            "smoothing must be None or a number of at least 0, got -1.0",
+        ),
         ({"params_init": {"rate": 1.0}}, COUNTS, ValueError, "params_init must have rates, got"),
         ({"params_init": {"rates": [[1.0, 2.0]]}}, COUNTS, ValueError, "params_init: rates must have shape"),
         (

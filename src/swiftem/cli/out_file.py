@@ -86,8 +86,9 @@ def writing(out: Path) -> Iterator[None]:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OSError(f"{out} cannot be written ({reason}).") from None
+        reason = error.strerror or str(error)
+        is_whole = reason.startswith(str(out))  # a model file names itself
+        raise OSError(reason if is_whole else f"{out} cannot be written ({reason.lower()}).") from None
 
 
 def _try(folder: Path, what: str, instead: str) -> None:

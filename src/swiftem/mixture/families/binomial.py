@@ -38,8 +38,8 @@ class Binomial(Bernoulli):
     >>> family = swiftem.families.Binomial(trials=10)
     >>> mixture = swiftem.Mixture(2, family=family, random_state=0).fit(X)
     >>> mixture.params_["probabilities"].round(1)
-    array([[0.2, 0.4],
-           [0.9, 0.5]])
+    array([[0.9, 0.5],
+           [0.2, 0.4]])
     """
 
     name = "binomial"

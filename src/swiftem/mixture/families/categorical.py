@@ -65,7 +65,7 @@ class Categorical(Family):
     >>> mixture.family_.levels, mixture.params_["probabilities"].shape
     ((3, 3, 3, 3), (2, 4, 3))
     >>> mixture.weights_.round(1)
-    array([0.7, 0.3])
+    array([0.3, 0.7])
     >>> mixture.predict([[0, 0, 0, 3]])
     Traceback (most recent call last):
     ValueError: data must be codes from 0 to 2 in column 3 (levels=3), got 3 in row 0 (family 'categorical').

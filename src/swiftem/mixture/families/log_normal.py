@@ -41,8 +41,8 @@ class LogNormal(Gaussian):
     >>> X = rng.lognormal(np.where(rng.random((2000, 1)) < 0.3, [[9.0, 3.0]], [[6.0, 1.0]]))
     >>> mixture = swiftem.Mixture(2, family="log-normal", random_state=0).fit(X)
     >>> mixture.params_["means"].round()
-    array([[6., 1.],
-           [9., 3.]])
+    array([[9., 3.],
+           [6., 1.]])
     """
 
     name = "log-normal"

@@ -30,8 +30,8 @@ class Poisson(Family):
     >>> X = rng.poisson(np.where(rng.random((1000, 1)) < 0.3, [[2.0, 9.0]], [[8.0, 1.0]]))
     >>> mixture = swiftem.Mixture(2, family="poisson", random_state=0).fit(X)
     >>> mixture.params_["rates"].round()
-    array([[2., 9.],
-           [8., 1.]])
+    array([[8., 1.],
+           [2., 9.]])
     """
 
     name = "poisson"

@@ -232,6 +232,8 @@ def chosen_places(columns: Sequence[int | str] | None, names: list[str]) -> list
     """Return the numbers of the columns to draw: by default the first ones."""
     if columns is None:
         return list(range(min(len(names), MOST_PANELS)))
+    if not np.iterable(columns):
+        raise TypeError(f"columns must be a list of numbers or names, got {shown(columns)}.")
     return [place_of(part, names) for part in columns]
 
 
