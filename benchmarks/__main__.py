@@ -17,6 +17,7 @@ from benchmarks import (
     full_pass,
     gpu,
     later_methods,
+    marks,
     memory,
     mini_batch,
     mixture_fit,
@@ -84,8 +85,15 @@ def main(
             metavar="FILE", help="Write the documentation's page; figures not measured now are kept."
         ),
     ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Measure nothing: fill stored figures into README and docs.")
+    ] = False,
 ) -> None:
     """Time swiftem against named peers, on one thread unless stated otherwise."""
+    if write:
+        for changed in marks.write():
+            print(f"Filled: {changed}")
+        return
     if quick and page is not None:
         raise typer.BadParameter(
             "cannot be combined with --quick: its numbers are meaningless.", param_hint="--page"
