@@ -43,10 +43,7 @@ def method(name: str, b: int, **options: Any) -> Any:
 
 def averaged(average: Any) -> Any:
     """Return online EM with averaged statistics."""
-    online = {"step_size": schedules.power(0.9, 0.6), "batch_size": 7}
-    if not hasattr(methods, "Averaged"):  # an earlier commit
-        return methods.OnlineEM(**online, average=average)
-    return methods.Averaged(methods.OnlineEM(**online), average)
+    return methods.Averaged(methods.OnlineEM(step_size=schedules.power(0.9, 0.6), batch_size=7), average)
 
 
 def accelerated(scheme: str) -> Any:
@@ -65,24 +62,6 @@ def on_torch() -> dict[str, Any]:
 
 def checkpointed(folder: Path, resume: bool) -> dict[str, Any]:
     return {"checkpoint": folder, "checkpoint_every": 10, "resume": resume}
-
-
-def stochastic(estimator: Any, name: str, batch_size: int) -> dict[str, Any]:
-    """Return the parameters of an estimator that choose a method and its batch size."""
-    if has_parameter(estimator, "batch_size"):  # an earlier commit
-        return {"method": name, "batch_size": batch_size}
-    return {"method": methods.METHODS[name](batch_size=batch_size)}
-
-
-def fit_by(estimator: Any, scheme: str) -> dict[str, Any]:
-    """Return the parameters of an estimator that choose accelerated em."""
-    if has_parameter(estimator, "acceleration"):  # an earlier commit
-        return {"acceleration": scheme}
-    return {"method": accelerated(scheme)}
-
-
-def has_parameter(estimator: Any, name: str) -> bool:
-    return name in estimator.__dataclass_fields__
 
 
 # Data.
@@ -327,11 +306,8 @@ def further_methods() -> Iterator[Case]:
 
 def orders() -> Iterator[Case]:
     for name in ("sem", "iem", "sem-vr", "fiem", "spider"):
-        chosen = method(name, 7, order="weighted")
-        yield (
-            f"full, {name}, weighted",
-            partial(run, gaussians("full"), rows(), chosen, sample_weight=weights()),
-        )
+        problem = gaussians("full"), rows(), method(name, 7, order="weighted")
+        yield f"full, {name}, weighted", partial(run, *problem, sample_weight=weights())
     for name in ("sem", "fiem"):
         chosen = method(name, 7, order="shuffled", memory_order="shuffled")
         yield f"diag, {name}, shuffled", partial(run, gaussians("diag"), rows(), chosen)
@@ -359,10 +335,8 @@ def options_of_runs() -> Iterator[Case]:
     given = np.random.default_rng(7).integers(700, size=(2, 100, 7))
     for name in ("sem", "fiem"):
         draws = tuple(given) if name == "fiem" else given[0]
-        yield (
-            f"full, {name}, draws",
-            partial(run, gaussians("full"), rows(), method(name, 7), 100, draws=draws),
-        )
+        problem = gaussians("full"), rows(), method(name, 7), 100
+        yield f"full, {name}, draws", partial(run, *problem, draws=draws)
 
 
 def family_runs() -> Iterator[Case]:
@@ -416,26 +390,15 @@ def stored_files(folder: Path) -> Iterator[Case]:
     weighted = folder / "weighted.parquet"
     pyarrow.parquet.write_table(table, weighted, row_group_size=100)
     for name in ("em", "sem"):
-        yield (
-            f"parquet, {name}, weights",
-            lambda name=name: run(full, data.open_source(weighted, weight="w"), method(name, 7)),
-        )
+        source = data.open_source(weighted, weight="w")
+        yield f"parquet, {name}, weights", partial(run, full, source, method(name, 7))
     blocks = partial(iter, np.array_split(y, 5))
     yield "stream, em", partial(run, full, blocks, method("em", 1))
     for name in (*NAMES, "spider"):
-        yield (
-            f"units, {name}",
-            lambda name=name: run(full, data.open_units(files["parquet"]), method(name, 2), 60),
-        )
-    yield "units, em, npy", lambda: run(gaussians("diag"), data.open_units(files["npy"]), method("em", 1))
-    yield (
-        "units, em, poisson",
-        lambda: run(
-            models.MixtureModel(3, "poisson"),
-            data.UnitSource(np.array_split(rows_of("poisson"), 4)),
-            method("em", 1),
-        ),
-    )
+        yield f"units, {name}", partial(run, full, data.open_units(files["parquet"]), method(name, 2), 60)
+    yield "units, em, npy", partial(run, gaussians("diag"), data.open_units(files["npy"]), method("em", 1))
+    units = data.UnitSource(np.array_split(rows_of("poisson"), 4))
+    yield "units, em, poisson", partial(run, models.MixtureModel(3, "poisson"), units, method("em", 1))
     yield "GaussianMixture, npy", partial(fit_gaussians, files["npy"])
 
 
@@ -464,23 +427,21 @@ def posteriors() -> Iterator[Case]:
 
 
 def gaussian_fits() -> Iterator[Case]:
-    gaussians = swiftem.GaussianMixture
     for kind in KINDS[1:]:
         yield f"GaussianMixture, {kind}", partial(fit_gaussians, rows(), covariance_type=kind)
     yield "GaussianMixture, weights", partial(fit_gaussians, rows(), weights())
     yield "GaussianMixture, missing", partial(fit_gaussians, with_gaps(rows()), missing="ignore")
     yield "GaussianMixture, float32", partial(fit_gaussians, rows().astype(np.float32))
     yield "GaussianMixture, two starts", partial(fit_gaussians, rows(), n_init=2, init_params="random")
-    yield (
-        "GaussianMixture, anderson",
-        partial(fit_gaussians, rows(), tol=1e-9, **fit_by(gaussians, "anderson")),
-    )
+    quick = accelerated("anderson")
+    yield "GaussianMixture, anderson", partial(fit_gaussians, rows(), tol=1e-9, method=quick)
     for name in ("sem", "sem-vr", "fiem"):
-        yield f"GaussianMixture, {name}", partial(fit_gaussians, rows(), **stochastic(gaussians, name, 16))
-    yield (
-        "GaussianMixture, partial_fit",
-        lambda: streamed(swiftem.GaussianMixture(3), ("weights_", "means_", "covariances_"), rows()),
-    )
+        yield (
+            f"GaussianMixture, {name}",
+            partial(fit_gaussians, rows(), method=methods.METHODS[name](batch_size=16)),
+        )
+    three = swiftem.GaussianMixture(3)
+    yield "GaussianMixture, partial_fit", partial(streamed, three, OF_GAUSSIANS[:3], rows())
 
 
 def mixture_fits() -> Iterator[Case]:
@@ -488,12 +449,10 @@ def mixture_fits() -> Iterator[Case]:
         yield f"Mixture, {family}", partial(fit_mixture, rows_of(family), family=family)
     yield "Mixture, blocks", partial(fit_mixture, mixed_rows(), family=MIXED)
     yield "Mixture, missing", partial(fit_mixture, with_gaps(rows_of("poisson")), missing="ignore")
-    by = stochastic(swiftem.Mixture, "sem-vr", 16)
-    yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), **by)
-    yield (
-        "Mixture, partial_fit",
-        lambda: streamed(swiftem.Mixture(3, family="poisson"), ("weights_", "params_"), rows_of("poisson")),
-    )
+    by = methods.VarianceReducedEM(batch_size=16)
+    yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), method=by)
+    three = swiftem.Mixture(3, family="poisson")
+    yield "Mixture, partial_fit", partial(streamed, three, OF_MIXTURES[:2], rows_of("poisson"))
 
 
 def regression_fits() -> Iterator[Case]:
@@ -501,15 +460,11 @@ def regression_fits() -> Iterator[Case]:
         return fit(swiftem.RegressionMixture(2, **parameters), OF_LINES, *responses("gaussian"))
 
     yield "RegressionMixture", lines
-    yield "RegressionMixture, fiem", partial(lines, **stochastic(swiftem.RegressionMixture, "fiem", 16))
-    yield (
-        "RegressionMixture, poisson",
-        lambda: fit(swiftem.RegressionMixture(2, family="poisson"), OF_COUNTS, *responses("poisson")),
-    )
-    yield (
-        "RegressionMixture, partial_fit",
-        lambda: streamed(swiftem.RegressionMixture(2), OF_COUNTS[:3], *responses("gaussian")),
-    )
+    yield "RegressionMixture, fiem", partial(lines, method=methods.FastIncrementalEM(batch_size=16))
+    of_counts = swiftem.RegressionMixture(2, family="poisson")
+    yield "RegressionMixture, poisson", partial(fit, of_counts, OF_COUNTS, *responses("poisson"))
+    by_blocks = swiftem.RegressionMixture(2), OF_COUNTS[:3], *responses("gaussian")
+    yield "RegressionMixture, partial_fit", partial(streamed, *by_blocks)
 
 
 def topic_fits(folder: Path) -> Iterator[Case]:

@@ -2,26 +2,24 @@
 
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 from callbacks import Listener
 from mixture_data import KINDS, METHODS, STOCHASTIC, blobs
 from scipy.stats import multivariate_normal
-from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.fit.history import History, Moment
-from swiftem.mixture import look
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
+from swiftem.mixture import fit as fit_of_mixtures
 
 X, _ = blobs(400, 2, 3, seed=6)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def fit(data=X, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.GaussianMixture(3, random_state=0, **parameters).fit(data)
+    return swiftem.GaussianMixture(3, random_state=0, **parameters).fit(data)
 
 
 def mean_log_likelihood(mixture, data=X, weight=None):
@@ -67,12 +65,10 @@ def test_the_steps_of_a_schedule():
 @pytest.mark.parametrize("kind", KINDS)
 def test_objectives_are_those_of_the_models(method, kind):
     listener = Listener()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(
-            3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0
-        )
-        mixture.set_callbacks(listener).fit(X)
+    mixture = swiftem.GaussianMixture(
+        3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0
+    )
+    mixture.set_callbacks(listener).fit(X)
     found = [-mean_log_likelihood(fitted) for task, fitted in listener.fitted if task == "pass"]
     objective = mixture.history_.objective
     # em's is that of the θ that the pass began with, as in scikit-learn.
@@ -85,15 +81,20 @@ def test_objectives_are_those_of_the_models(method, kind):
 @pytest.mark.parametrize("method", STOCHASTIC)
 def test_the_bound_of_all_rows(method, monkeypatch):
     """Looks are at some rows; the bound at the end is that of all, with their weights."""
-    monkeypatch.setattr(look, "LOOKED_AT", 50)
+    monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", 50)
     weight = np.random.default_rng(0).integers(1, 5, size=len(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(
-            X, sample_weight=weight
-        )
+    mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(
+        X, sample_weight=weight
+    )
     assert mixture.lower_bound_ == pytest.approx(mean_log_likelihood(mixture, weight=weight), rel=1e-9)
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
+
+
+@pytest.mark.parametrize(("n", "size"), [(14, 6), (15, 3), (59, 3), (60, 0)])
+def test_many_evaluations_are_a_line_without_points(n, size):
+    pytest.importorskip("matplotlib")
+    history = History([Moment(float(k), 0.1, 2.0, 1.0, 0, "em") for k in range(n)])
+    assert history.plot().lines[0].get_markersize() == size
 
 
 def test_a_history_copies_and_pickles():

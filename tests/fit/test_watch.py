@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+import time
 import warnings
 from contextlib import redirect_stdout
 
@@ -19,14 +20,13 @@ from sklearn.preprocessing import StandardScaler
 import swiftem
 
 X, _ = blobs(300, 2, 3, seed=10)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def fit(*callbacks, data=X, **parameters):
     # By name: with few rows the default compares starts, and n_init adds to them.
     made = swiftem.GaussianMixture(3, init_params="kmeans", random_state=0, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return made.set_callbacks(*callbacks).fit(data)
+    return made.set_callbacks(*callbacks).fit(data)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -128,9 +128,7 @@ def test_scikit_learns_scoring_monitor(method):
     made = swiftem.GaussianMixture(3, method=method, random_state=0, max_iter=8, tol=0.0).set_callbacks(
         monitor
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        made.fit(X, np.zeros(len(X)))  # it scores only where there is a y
+    made.fit(X, np.zeros(len(X)))  # it scores only where there is a y
     log = monitor.get_logs().data
     scores = [row["score"] for row in log if row["task_name"] == "pass"]
     assert len(scores) == len(made.history_)
@@ -161,6 +159,13 @@ def test_the_lines_are_scikit_learns(verbose, n_init, interval):
         said.append(re.sub(r"time lapse \d+\.\d+s", "time lapse", out.getvalue()))
     assert said[1] == said[0]
     assert "Initialization 0" in said[1]
+
+
+def test_the_last_line_has_the_seconds_of_the_fit(capsys):
+    began = time.perf_counter()
+    fit(verbose=2, max_iter=3)
+    (said,) = re.findall(r"converge\w*\. time lapse (\d+\.\d+)s", capsys.readouterr().out)
+    assert 0.0 <= float(said) <= time.perf_counter() - began
 
 
 @pytest.mark.parametrize("method", METHODS[1:])

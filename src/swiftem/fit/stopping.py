@@ -90,7 +90,7 @@ class Remaining:
     :data:`LEAST_RATE`. A fit has converged if em gains less than ``tol`` per pass and R is below
     ``multiple`` times ``tol``, whatever the method: stochastic methods end with passes of em. For a tiny
     ``tol`` it is enough that R, summed over all rows, is below :data:`NEGLIGIBLE`. On few rows, where a pass
-    is cheap, a fit also looks ahead (:func:`swiftem.mixture.starts.em_of_candidates.beyond_plateau`).
+    is cheap, a fit also looks ahead (:func:`swiftem.mixture.fit.beyond_plateau`).
 
     Parameters
     ----------

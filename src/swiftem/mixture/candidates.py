@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from swiftem.core.checks import check_not_lazy
+from swiftem.core.problem import Problem
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.mixture.families import Blocks, Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
+from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.starts.split_and_merge import parameters_of, split_component
+from swiftem.mixture.starts.split_and_merge import with_splits
 
 KINDS = ("full", "tied", "diag", "spherical")
 SAMPLE = 2000
@@ -67,13 +69,13 @@ class Candidates:
     def split(self, model: Any, n_components: int) -> Any:
         """Return the start of a fit: one component after another is split, each time the best one."""
         assert self.sample is not None
-        parts = parameters_of(model)
-        while True:
-            model = GaussianMixture.from_parameters(*parts, warm_start=True, **self.parameters)
-            if model.n_components == n_components:
-                return model
+        while model.n_components < n_components:
             rows = model.impute(self.sample) if np.isnan(self.sample).any() else self.sample
             parts = split_component(model, rows, self.sample_weight)
+            if parts is None:
+                return self.doubled(model, n_components).set_params(warm_start=True)
+            model = GaussianMixture.from_parameters(*parts, warm_start=True, **self.parameters)
+        return model
 
     def doubled(self, model: Any, n_components: int) -> Any:
         """Return a fitted model with the same density: the largest component is doubled, again and again."""
@@ -182,3 +184,39 @@ def _numbered(family: Given, names: Any) -> Given:
         return family
     assert isinstance(read, Blocks)
     return {key: list(columns) for key, columns in zip(family, read.named(names).columns, strict=True)}
+
+
+def split_component(mixture: Any, X: Array, weight: Array | None = None) -> tuple[Array, Array, Array] | None:
+    """Return weights, means and covariances of a Gaussian mixture with one component more.
+
+    There are none if the parts have no covariance.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        A fitted mixture.
+    X : ndarray, shape (n, d)
+        Rows; a sample of the data is enough.
+    weight : ndarray, shape (n,), optional
+        Their weights.
+
+    Examples
+    --------
+    >>> import numpy as np, swiftem
+    >>> from swiftem.mixture.candidates import split_component
+    >>> X = np.concatenate([np.random.default_rng(0).normal(m, 1, size=(500, 1)) for m in (0, 10, 16)])
+    >>> mixture = swiftem.GaussianMixture(2, random_state=0).fit(X)
+    >>> np.sort(split_component(mixture, X)[1].ravel()).round() + 0.0
+    array([ 0., 10., 16.])
+    """
+    weights = np.array(mixture.weights_, dtype=np.float64)
+    model = GaussianMixtureModel(
+        len(weights), covariance=mixture.covariance_type, reg_covar=mixture.reg_covar
+    )
+    theta = model.theta(
+        weights=weights / weights.sum(), means=mixture.means_, covariances=mixture.covariances_
+    )
+    source = ArraySource(np.asarray(X, dtype=np.float64), weight)
+    problem = Problem(model, source, bound=model.bind_near(source, theta))
+    found: Any = with_splits(problem, theta, len(weights) + 1)
+    return None if found is None else found[:3]

@@ -12,7 +12,7 @@ the fit takes. The rule uses sizes only, not what was compiled before: the same 
 bits. Up to this size a pass in NumPy takes 1.2 (M = 2) to 1.5 times (M = 4) as long as a compiled one, at
 most 0.3 ms more; a fit takes as long as before, as most of it is the start and M-steps. After a race
 ``"auto"`` is ``"em"`` too, as few passes are left. If there are more rows than the sample of the race has
-(:mod:`swiftem.mixture.starts.sample_of_rows`), em is accelerated by SQUAREM: three to ten passes, where
+(:mod:`swiftem.mixture.starts.race`), em is accelerated by SQUAREM: three to ten passes, where
 ``"sem-vr"`` takes the time of 7 to 11.
 
 If n is at least 40·M·p the stochastic methods begin with one pass of sem, with step (k + 30)^(−0.6): nothing
@@ -33,18 +33,7 @@ from swiftem.core.schedules import StepSize, power
 from swiftem.fit.stopping import MOST_PASSES, MULTIPLE
 from swiftem.methods import EM, METHODS, Accelerated, Method, OnlineEM
 from swiftem.methods.accelerated import Acceleration, Squarem
-from swiftem.mixture.starts.find_starts import KindOfStart
-from swiftem.mixture.starts.settings import RaceSettings
-
-__all__ = [
-    "METHOD_NAMES",
-    "SMALL",
-    "Facts",
-    "MixtureSpec",
-    "iterations_in",
-    "kernels_for",
-    "resolve",
-]
+from swiftem.mixture.starts.settings import NUMBERS, KindOfStart
 
 METHOD_NAMES = ("auto", *METHODS)
 BATCH_EM = EM()
@@ -167,7 +156,7 @@ def resolve(parameters: Mapping[str, Any], facts: Facts) -> MixtureSpec:
     """
     given, multiple = parameters["method"], MULTIPLE
     if isinstance(given, str):
-        is_sampled = facts.start == "race" and facts.rows > RaceSettings.sample and facts.device is None
+        is_sampled = facts.start == "race" and facts.rows > NUMBERS.sample and facts.device is None
         if given != "auto":
             given = METHODS[given]()
         elif is_sampled:

@@ -8,8 +8,7 @@ import pytest
 from mixture_data import blobs
 
 import swiftem
-from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
-from swiftem.mixture.starts.column_units import units, with_noise
+from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, units, with_noise
 
 
 def counts(n=3000, seed=0):

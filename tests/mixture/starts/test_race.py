@@ -14,7 +14,7 @@ from swiftem.data import ArraySource
 from swiftem.kernels.threads import set_threads
 from swiftem.mixture.starts.candidate_starts import KINDS as CANDIDATES
 from swiftem.mixture.starts.candidate_starts import candidate_starts
-from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
+from swiftem.mixture.starts.race import find_starts, kind_of_start
 from swiftem.mixture.starts.settings import RaceSettings, StartSettings
 from swiftem.models import GaussianMixtureModel, MixtureModel, NormalInverseWishart
 

@@ -10,20 +10,18 @@ several threads; slices depend on sizes only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
 
-from swiftem.core.compute import BLOCK
+from swiftem.core.compute import BLOCK, Compute
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.kernels.threads import in_order
 from swiftem.mixture.components import BoundComponents, two_dimensional
-from swiftem.mixture.compute import CODES, LINEAR
-from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, squared_reach
+from swiftem.mixture.compute.numpy import CODES, LINEAR, LOWEST, NumpyCompute, squared_reach
 
 FARTHEST = 1e11
 """Squared distance, in standard deviations, up to which the rounding of expanded squares changes no logit by
@@ -62,7 +60,7 @@ def m_steps(bound: BoundComponents, s: Array) -> list[Theta | None]:
     if len(s) and (s[:, :m] > EMPTY).all() and _are_apart(bound):
         ends = np.cumsum(m * np.array(_widths(bound)))
         together = np.concatenate([part.ravel() for part in np.split(s, ends[:-1], axis=1)])
-        solved = _of_components(bound, len(s) * m).solve(together)
+        solved = bound.of_components(len(s) * m).solve(together)
         if solved is not None:
             parts = [_part(solved, slice(k * m, (k + 1) * m)) for k in range(len(s))]
             return [theta._replace(weights=theta.weights / theta.weights.sum()) for theta in parts]
@@ -72,12 +70,6 @@ def m_steps(bound: BoundComponents, s: Array) -> list[Theta | None]:
         return [bound.solve(one) for one in s]
     half = len(s) // 2
     return m_steps(bound, s[:half]) + m_steps(bound, s[half:])
-
-
-def _of_components(bound: BoundComponents, count: int) -> BoundComponents:
-    """Return the model with as many components."""
-    made: BoundComponents = replace(bound, model=replace(bound.model, n_components=count))
-    return made
 
 
 def _widths(bound: BoundComponents) -> list[int]:
@@ -151,7 +143,7 @@ class BatchedCompute(NumpyCompute):
         self._between_blocks()
         powers, weight, reach = self._features()
         count = len(thetas)
-        coefficients: Any = _of_components(self.bound, count * self.bound.n_components).coefficients(
+        coefficients: Any = self.bound.of_components(count * self.bound.n_components).coefficients(
             _joined(thetas)
         )
         parts = [coefficients.constant[:, None], coefficients.phi.T]
@@ -207,6 +199,12 @@ class BatchedCompute(NumpyCompute):
         apart = np.split(flat, np.cumsum(_widths(self.bound))[:-1], axis=1)
         s = np.concatenate([one.reshape(count, -1) for one in apart], axis=1)
         return s if statistics else s[:0], objectives
+
+
+def passes_alone(e_step: Compute, thetas: Sequence[Theta]) -> tuple[Array, Array]:
+    """Return the statistics (K, q) and objectives (K,) of mixtures, one after another."""
+    each = [(e_step.full(theta), float(e_step.objective(theta))) for theta in thetas]
+    return np.array([s for s, _ in each]), np.array([objective for _, objective in each])
 
 
 def _joined(thetas: Sequence[Any]) -> Any:

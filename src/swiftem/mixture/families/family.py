@@ -116,6 +116,9 @@ class Family(ABC):
     kinds: ClassVar[int] = 1
     """Number of features of a column, if columns are independent."""
 
+    smoothing: ClassVar[float] = 1e-3
+    """Default of ``smoothing``, in rows per component."""
+
     filler: ClassVar[float] = 1.0
     """A value that every column may have, or one for each: features are counted with it, and it replaces
     missing cells, which then count for nothing."""

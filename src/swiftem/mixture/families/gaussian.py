@@ -83,6 +83,7 @@ class Gaussian(Standardised):
 
     name = "gaussian"
     kinds = 2
+    smoothing = 1e-6  # with more, small components have wider variances than the floor leaves them
     parameters = (("means", "finite"), ("variances", "positive"))
 
     covariance: str = "diag"

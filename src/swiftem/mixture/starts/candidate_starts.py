@@ -1,29 +1,30 @@
-"""Kinds of candidates in a race: none of them is the best for all data.
+"""Candidates of a race, of several kinds, and em of all of them at once.
 
-Each kind assigns labels to rows, whose M-step is the start. Labels are those of the nearest of M centres:
-rows drawn at random, rows by greedy k-means++, or the means of a short k-means; "pooled" has rows drawn at
-random as means and the covariance of all rows. Distances are between rows with columns of unit variance, or
-between whitened rows, of unit covariance: the first do not depend on the units of columns, the second on no
-linear map of the rows. "grown" begins with half as many components and splits those that gain most.
+None of the kinds is the best for all data. Each assigns labels to rows, whose M-step is the start. Labels are
+those of the nearest of M centres: rows drawn at random, rows by greedy k-means++, or the means of a short
+k-means; "pooled" has rows drawn at random as means and the covariance of all rows. Distances are between rows
+with columns of unit variance, or between whitened rows, of unit covariance: the first do not depend on the
+units of columns, the second on no linear map of the rows. "grown" begins with half as many components and
+splits those that gain most.
+
+See :mod:`swiftem.methods.accelerated` for the steps of em.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swiftem.core.problem import Problem
 from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
-from swiftem.mixture.compute.batched import m_steps
-from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.em_of_candidates import em_of_candidates
-from swiftem.mixture.starts.family_starts import starts_of
-from swiftem.mixture.starts.split_and_merge import axes_of, with_splits
+from swiftem.methods.accelerated import ParallelSquarem
+from swiftem.mixture.compute.batched import BatchedCompute, m_steps, passes_alone
+from swiftem.mixture.starts.settings import NUMBERS
+from swiftem.mixture.starts.split_and_merge import scaled_rows, with_splits
 
 Kind = tuple[str, str]
 """How centres are found, and in which coordinates."""
@@ -41,17 +42,6 @@ KINDS: tuple[Kind, ...] = (
 """The kinds of candidates, in their order."""
 FEW_KINDS: tuple[Kind, ...] = (("k-means", "scaled"), ("k-means", "white"), ("rows", "scaled"))
 """The kinds on few rows."""
-SHORT = 5
-"""Iterations of k-means."""
-FEW = 600
-"""Rows from which the splits of "grown" are computed."""
-
-
-def kinds_for(bound: Any, *, few: bool = False) -> list[Kind]:
-    """Return the kinds available for a model: rows are whitened for Gaussians only."""
-    if isinstance(bound, BoundGaussians):
-        return list(FEW_KINDS[:2] if few else KINDS)
-    return [kind for kind in (FEW_KINDS if few else KINDS) if kind[1] == "scaled"]
 
 
 def candidate_starts(
@@ -74,18 +64,11 @@ def candidate_starts(
     rng : Generator
         Source of randomness.
     mapped : callable
-        ``map``, or that of a pool of threads.
+        ``map``, or the ``map`` of a pool of threads.
     """
-    wanted = [kinds[k % len(kinds)] for k in range(count)]
-    names = list(dict.fromkeys(wanted))
-    runs = [wanted.count(name) for name in names]
-    work = (
-        (lambda kind, number, own: _of_kind(problem, kind, number, own)),
-        names,
-        runs,
-        rng.spawn(len(names)),
-    )
-    return [theta for thetas in mapped(*work) for theta in thetas]
+    runs = [len(range(place, count, len(kinds))) for place in range(min(count, len(kinds)))]
+    found = mapped(lambda *work: _of_kind(problem, *work), kinds, runs, rng.spawn(len(runs)))
+    return [theta for thetas in found for theta in thetas]
 
 
 def _of_kind(problem: Problem, kind: Kind, count: int, rng: np.random.Generator) -> list[Theta]:
@@ -97,14 +80,14 @@ def _of_kind(problem: Problem, kind: Kind, count: int, rng: np.random.Generator)
     if name == "grown":
         grown = [_grown(problem, rng) for _ in range(count)]
         return [theta for theta in grown if theta is not None]
-    z = scaled_rows(starts_of(bound).for_start(source.y), coordinates)
+    z = scaled_rows(bound.for_start(source.y), white=coordinates == "white")
     if name == "rows":
         labels = [_nearest(z, z[rng.choice(len(z), bound.n_components, replace=False)]) for _ in range(count)]
     else:
-        iterations = SHORT if name == "k-means" else 0
+        iterations = NUMBERS.short if name == "k-means" else 0
         labels = list(run_k_means(z, source.weight, bound.n_components, count, iterations, rng))
     batch, eye = source.take(np.arange(source.n)), np.eye(bound.n_components)
-    s = [problem.compute.share(batch, starts_of(bound).start_rows(eye[one], batch)) for one in labels]
+    s = [problem.compute.share(batch, bound.start_rows(eye[one], batch)) for one in labels]
     found = []
     for theta, own in zip(m_steps(bound, np.array(s)), s, strict=True):
         try:
@@ -120,11 +103,21 @@ def _mended(problem: Problem, s: Array) -> Theta:
     empty = int((bound.unpack(s).weights <= 0.0).sum())
     rng = np.random.default_rng(0)
     rows = source.take(rng.choice(source.n, empty, replace=False)).y
-    return starts_of(bound).mended(s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng)
+    return bound.mended(s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng)
 
 
 def _nearest(z: Array, centres: Array) -> Index:
     return np.asarray(((centres**2).sum(axis=1) - 2.0 * z @ centres.T).argmin(axis=1))
+
+
+def _grown(problem: Problem, rng: np.random.Generator) -> Theta | None:
+    """Return a start with half of the components, fitted briefly, and those split that gain most."""
+    bound = problem.bound
+    half = bound.of_components(-(-bound.n_components // 2))
+    smaller = Problem(half.model, problem.source, bound=half, placement=problem.placement)
+    starts = _of_kind(smaller, KINDS[0], 1, rng)
+    theta = em_of_candidates(smaller, starts, NUMBERS.short, 0.0)[0].theta if starts else None
+    return None if theta is None else with_splits(smaller, theta, bound.n_components)
 
 
 def run_k_means(
@@ -179,32 +172,89 @@ def run_k_means(
     return np.asarray(labels)
 
 
-def scaled_rows(y: NDArray[Any], name: str) -> Array:
-    """Return centred rows with columns of unit variance, or of unit covariance if possible."""
-    z = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-    z = z - z.mean(axis=0)
-    deviation = z.std(axis=0)
-    z /= np.where(deviation > 0.0, deviation, 1.0)
-    if name == "white":
-        values, vectors = axes_of(z / np.sqrt(len(z)))
-        varies = values > 1e-6 * values[-1]
-        z = z @ (vectors[:, varies] / np.sqrt(values[varies]))
-    return np.asarray(z)
+class Improved(NamedTuple):
+    """Parameters after em, None if there was no M-step, and the number of passes."""
+
+    theta: Theta | None
+    passes: int
 
 
-def _grown(problem: Problem, rng: np.random.Generator) -> Theta | None:
-    """Return a start with half of the components, fitted briefly, and those split that gain most."""
-    bound, source = problem.bound, problem.source
-    half = replace(bound, model=replace(bound.model, n_components=-(-bound.n_components // 2)))
-    smaller = Problem(half.model, source, bound=half, placement=problem.placement)
-    starts = _of_kind(smaller, KINDS[0], 1, rng)
-    theta = em_of_candidates(smaller, starts, SHORT, 0.0)[0].theta if starts else None
-    return None if theta is None else with_splits(smaller.on(_first(source, FEW)), theta, bound.n_components)
+def em_of_candidates(
+    problem: Problem,
+    thetas: Sequence[Theta],
+    passes: int,
+    tol: float,
+    check: Callable[[], None] = lambda: None,
+    batched: BatchedCompute | None = None,
+) -> list[Improved]:
+    """Return candidates after at most ``passes`` passes, or after a few that gain less than ``tol`` each.
 
+    Parameters
+    ----------
+    problem : Problem
+        Model and rows.
+    thetas : sequence of NamedTuple
+        Initial parameters, (K,).
+    passes : int
+        Maximum number of passes over the rows.
+    tol : float
+        Gain of the objective per pass.
+    check : callable
+        Called between the blocks of a pass; it may raise.
+    batched : BatchedCompute, optional
+        Computes the passes of all candidates at once; it raises ValueError if rows are too far away for that.
 
-def _first(source: Any, rows: int) -> ArraySource:
-    """Return the first rows of a source in memory."""
-    found: ArraySource = source
-    if rows < source.n:
-        found = source.like(source.y[:rows], None if source.weight is None else source.weight[:rows])
-    return found
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from swiftem import models
+    >>> from swiftem.data.as_source import read_problem
+    >>> y = np.random.default_rng(0).normal(size=2000) + np.repeat([0.0, 3.0], 1000)
+    >>> model = models.GaussianMixtureModel(2, covariance="full")
+    >>> theta0 = model.theta(means=[[0.0], [0.1]], covariances=[[[1.0]], [[1.0]]])
+    >>> theta, passes = em_of_candidates(read_problem(model, y), [theta0], 100, 1e-9)[0]
+    >>> np.abs(theta.means).round(1).ravel()
+    array([0., 3.])
+    """
+    ends = [Improved(theta, 0) for theta in thetas]
+    if not (passes and ends):
+        return ends
+    bound, live, points = problem.bound, np.arange(len(ends)), list(thetas)
+    last, calm = np.full(len(ends), inf), np.zeros(len(ends), dtype=int)
+    steps: ParallelSquarem | None = None
+
+    def solve(s: Array) -> list[Any]:
+        return [bound.solve(one) for one in s] if batched is None else m_steps(bound, s)
+
+    with problem.compute.checked_by(check) as e_step:
+        for number in range(1, passes + 1):
+            s, objectives = passes_alone(e_step, points) if batched is None else batched.passes(points)
+            with np.errstate(invalid="ignore"):  # none so far: ∞ − ∞ is not small
+                calm = np.where(np.abs(last - objectives) < tol, calm + 1, 0)
+            last = objectives
+            if steps is None:
+                steps, scale = ParallelSquarem(s), bound.unit_factors(s[0])
+            steps.advance(s, objectives, scale)
+            ended = (calm >= NUMBERS.calm) | (number == passes)
+            for k, theta in zip(np.flatnonzero(ended).tolist(), solve(steps.kept[ended]), strict=True):
+                ends[live[k]] = Improved(theta, number)
+            if ended.any():
+                live, last, calm = live[~ended], last[~ended], calm[~ended]
+                steps.keep(~ended)
+            if not len(live):
+                break
+            points = solve(steps.point)
+            outside = np.flatnonzero([theta is None for theta in points])
+            steps.accept(outside)
+            if len(outside):
+                for k, theta in zip(outside.tolist(), solve(steps.point[outside]), strict=True):
+                    points[k] = theta
+                    if theta is None:
+                        ends[live[k]] = Improved(None, number)
+                stay = np.array([theta is not None for theta in points])
+                live, last, calm = live[stay], last[stay], calm[stay]
+                steps.keep(stay)
+                points = [theta for theta in points if theta is not None]
+                if not len(live):
+                    break
+    return ends

@@ -1,4 +1,4 @@
-r"""Components that are spurious optima: they sit on few distinct values.
+r"""Components that are spurious optima, as they sit on few distinct values, and columns of such values.
 
 The density of a component has no bound as its smallest variance goes to zero. On rows that repeat, or whose
 column is multiples of a unit u, a component gains log-likelihood by shrinking onto one value, until
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.gaussians import BoundGaussians
-from swiftem.mixture.starts.column_units import units
+from swiftem.mixture.starts.settings import NUMBERS
 
 AT_FLOOR, ABOVE = 1.25, 1e3
 """A variance of so many times ``reg_covar`` is at the floor, if the column's is ``ABOVE`` times larger. The
@@ -43,9 +43,16 @@ SHOWN, TERMS = 5, 3
 MATTERS = 0.1
 """Share of the largest term of a combination from which on another one is named."""
 PLACES = "that sit on few distinct values", "whose rows lie in a plane"
-LOOKED_AT, LOOKED_AT_OFTEN = 5000, 1500
-"""Rows in which units of columns are detected, and rows in which candidates are tested for repeated
-values."""
+STEP, FIRST, SECOND = (
+    np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+"""Constants of SplitMix64 (Steele, Lea and Flood 2014)."""
+REPEATS = 2.0
+"""A column is treated as multiples of a unit only if its values occur this many times on average."""
+FIRST_REPEATS = 5
+"""How often values of such a column repeat among a thousand rows of a sample."""
+LEAST = 50
+"""Minimum number of rows to detect units."""
 
 
 class SpuriousComponentWarning(UserWarning):
@@ -75,7 +82,7 @@ def find_spurious(problem: Problem, theta: Any) -> list[Spurious]:
     given, spread, unit = conditional_variances(bound, theta), _spread(bound, theta), np.zeros(bound.d)
     rows = source.some if isinstance(source, UnitSource) else source
     if isinstance(rows, ArraySource):
-        some = spread_rows(rows.n, LOOKED_AT, np.random.default_rng(0))
+        some = spread_rows(rows.n, NUMBERS.scarce_rows, np.random.default_rng(0))
         unit = units(rows.take(some).y.reshape(len(some), -1))
     held = at_floor(bound, theta, spread)
     narrow = held | (given * WITHIN < unit**2)
@@ -116,33 +123,30 @@ def _spread(bound: BoundGaussians, theta: Any) -> Array:
     return np.asarray(theta.weights @ (own + away**2))
 
 
-def on_few_values(bound: BoundGaussians, theta: Any, spread: Array, rows: ArraySource, n: int) -> list[int]:
-    """Return the components fitted to n rows that sit on a few of them, or on repeated values.
+def count_on_few_values(bound: BoundGaussians, theta: Any, spread: Array, rows: ArraySource, n: int) -> int:
+    """Return how many components fitted to n rows sit on a few of them, or on repeated values.
 
-    ``rows`` are some of the data, and ``spread`` (d,) are the variances of the columns. Their variance is one
-    that ``reg_covar`` alone holds. A component that is merely narrow has more rows, and all values differ.
+    ``rows`` are some of the data, and ``spread`` (d,) are the variances of the columns. A component that is
+    merely narrow has more rows, and all values differ.
     """
-    if bound.model.prior is not None or bound.kind.name == "tied":
-        return []
     narrow = at_floor(bound, theta, spread, NEAR_FLOOR)
-    found, r = [], np.empty(0)
-    for m in np.flatnonzero(narrow.any(axis=1)).tolist():
-        is_small = theta.weights[m] * n < OWN * (bound.d + 1)
-        if not is_small:
-            if not len(r):
-                some = rows.take(np.arange(0, rows.n, -(-rows.n // LOOKED_AT_OFTEN)))
-                y, r = some.y.reshape(len(some.y), -1), bound.posterior(some, theta)[0]
-            own = y[r[:, m] > 0.5][:, narrow[m]]
-            is_small = any(len(np.unique(column)) < ALIKE * len(column) for column in own.T)
-        if is_small:
-            found.append(m)
-    return found
+    suspects = np.flatnonzero(narrow.any(axis=1))
+    is_small = theta.weights[suspects] * n < OWN * (bound.d + 1)
+    if is_small.all():
+        return len(suspects)
+    some = rows.take(np.arange(0, rows.n, -(-rows.n // NUMBERS.least_rows)))
+    y, r = some.y.reshape(len(some.y), -1), bound.posterior(some, theta)[0]
+    for place in np.flatnonzero(~is_small).tolist():
+        m = suspects[place]
+        own = y[r[:, m] > 0.5][:, narrow[m]]
+        is_small[place] = any(len(np.unique(column)) < ALIKE * len(column) for column in own.T)
+    return int(is_small.sum())
 
 
 def at_floor(bound: BoundGaussians, theta: Any, spread: Array, times: float = AT_FLOOR) -> NDArray[np.bool_]:
-    """Tell which variances, (M, d), ``reg_covar`` alone holds; ``spread`` (d,) are those of the columns.
+    """Return which variances, (M, d), are at most ``times`` ``reg_covar``, which alone holds them.
 
-    They are at most ``times`` as large.
+    ``spread`` (d,) are the variances of the columns, which must be far above.
     """
     floor = times * float(bound.model.reg_covar)
     return np.asarray((conditional_variances(bound, theta) <= floor) & (spread > ABOVE * floor))
@@ -187,3 +191,76 @@ def sentence(found: list[Spurious], names: Any = None) -> str:
         f"{', '.join(map(shown, found[:SHOWN]))}{more}. Use {noise}{columns}a larger reg_covar, a prior, "
         "fewer components, or another family."
     )
+
+
+def units(y: NDArray[Any], *, shuffled: bool = False) -> Array:
+    """Return for each column the unit that its values are multiples of, up to an offset; 0 if there is none.
+
+    The unit is the smallest gap between two values. A column has one if its values repeat and all gaps are
+    multiples of the smallest. If rows are ``shuffled``, values must repeat among the first thousand: of
+    26,000 rows with every value twice, 19 pairs are among them in the mean.
+
+    >>> import numpy as np
+    >>> counts = np.random.default_rng(0).integers(0, 9, size=(100, 1))
+    >>> units(np.hstack([0.5 * counts, np.random.default_rng(1).normal(size=(100, 1))]))
+    array([0.5, 0. ])
+    """
+    found = np.zeros(y.shape[1])
+    if len(y) < LEAST:
+        return found
+    for j, column in enumerate(y.T):
+        column = column[~np.isnan(column)]
+        first = column[: NUMBERS.least_rows]
+        if shuffled and len(column) > len(first) and len(np.unique(first)) > len(first) - FIRST_REPEATS:
+            continue
+        values = np.unique(column).astype(np.float64)
+        if len(values) < 2 or len(values) * REPEATS > len(column):
+            continue
+        size = float(np.abs(values).max())
+        rounding = 8.0 * float(np.finfo(y.dtype if y.dtype.kind == "f" else np.float64).eps) * size
+        gaps = np.diff(values)
+        unit = float(gaps.min())
+        if unit <= rounding:
+            continue
+        steps = np.round(gaps / unit)
+        unit = float(gaps.sum() / steps.sum())
+        if (np.abs(gaps - steps * unit) <= rounding + 1e-3 * unit).all():
+            found[j] = unit
+    return found
+
+
+def with_noise(y: np.ndarray, unit: Array, index: Index) -> np.ndarray:
+    """Return rows plus uniform noise as wide as the unit of each column.
+
+    The noise of a cell is a function of its row's index and its column alone, so that rows have the same
+    noise whenever and in whatever order they are read.
+
+    Parameters
+    ----------
+    y : ndarray, shape (b, d)
+        Rows.
+    unit : ndarray, shape (d,)
+        Units of the columns; 0 adds nothing.
+    index : ndarray of int, shape (b,)
+        Indices of the rows.
+
+    Examples
+    --------
+    >>> rows = with_noise(np.zeros((2, 2)), np.array([1.0, 0.0]), np.array([7, 7]))
+    >>> rows[0, 0] == rows[1, 0], 0 < abs(rows[0, 0]) <= 0.5, rows[0, 1]
+    (np.True_, np.True_, np.float64(0.0))
+    """
+    columns = np.flatnonzero(unit)
+    if not len(columns):
+        return y
+    noisy = y.astype(y.dtype if y.dtype.kind == "f" else np.float64)
+    with np.errstate(over="ignore"):  # words wrap around
+        place = np.asarray(index).astype(np.uint64)[:, None] * np.uint64(len(unit)) + columns.astype(
+            np.uint64
+        )
+        word = (place + np.uint64(1)) * STEP
+        word = (word ^ (word >> np.uint64(30))) * FIRST
+        word = (word ^ (word >> np.uint64(27))) * SECOND
+        word ^= word >> np.uint64(31)
+    noisy[:, columns] += unit[columns] * ((word >> np.uint64(11)) * 2.0**-53 - 0.5)
+    return noisy

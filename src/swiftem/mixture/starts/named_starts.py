@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -21,14 +22,7 @@ from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import some_rows
 from swiftem.kernels.threads import openmp_after_fork
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts.family_starts import starts_of
-from swiftem.mixture.starts.settings import Start, StartSettings
-
-LARGE = 100_000
-"""Number of rows from which k-means uses mini-batches."""
-
-CANDIDATES = 1000
-"""Number of rows among which the worst explained ones are searched."""
+from swiftem.mixture.starts.settings import NUMBERS, Start, StartSettings
 
 Rows = Callable[[int, int], Array]
 """Returns the responsibilities of rows ``start`` to ``stop`` − 1, shape (., M)."""
@@ -64,7 +58,10 @@ def make_start(problem: Problem, settings: StartSettings, random_state: np.rando
         rows = source if isinstance(source, ArraySource) else some_rows(source, empty, random_state)
         drawn = rows.take(random_state.choice(rows.n, empty, replace=False)).y
     rng = np.random.default_rng(0)
-    theta = mended(bound, s, np.asarray(drawn, dtype=np.float64).reshape(empty, bound.d), rng)
+    try:
+        theta = bound.mended(s, np.asarray(drawn, dtype=np.float64).reshape(empty, bound.d), rng)
+    except ValueError:
+        raise ValueError(bound.ILL_DEFINED) from None
     return Start(theta._replace(**given), None, 0 if "means" in given else empty)
 
 
@@ -86,22 +83,35 @@ def start_statistics(
         Used as in scikit-learn, so that the same seed gives the same start.
     """
     bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.compute
-    if isinstance(init_params, str) and init_params == "k-means++" and hasattr(e_step, "plus_plus"):
-        index = e_step.plus_plus(random_state)
-        if index is not None:  # on a device: no other row is needed
-            count = len(index)
-            batch = source.take(index)._replace(weight=np.ones(count), index=np.arange(count))
-            found = e_step.share(batch, np.eye(count))
-            return found / float(bound.unpack(found).weights.sum())
+    if isinstance(init_params, str) and init_params in ("k-means++", "random_from_data"):
+        index = _single_rows(init_params, problem, random_state)
+        count = len(index)
+        batch = source.take(index)._replace(weight=np.ones(count), index=np.arange(count))
+        s = e_step.share(batch, bound.start_rows(np.eye(count), batch))
+        return np.asarray(s / float(bound.unpack(s).weights.sum()))
     rows = _responsibilities(init_params, source, bound, random_state)
-    s: Array | None = None
-    for batch in source.blocks(BLOCK):
-        found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
-        part = e_step.share(batch, starts_of(bound).start_rows(found, batch))
-        s = part if s is None else s + part
-    assert s is not None, "a source has at least one row"
-    # k-means++ and random_from_data give one row to each component and none to the rest.
-    return s / float(bound.unpack(s).weights.sum())
+    parts = (
+        e_step.share(batch, bound.start_rows(rows(int(batch.index[0]), int(batch.index[-1]) + 1), batch))
+        for batch in source.blocks(BLOCK)
+    )
+    s = reduce(np.add, parts)
+    return np.asarray(s / float(bound.unpack(s).weights.sum()))
+
+
+def _single_rows(name: str, problem: Problem, random_state: np.random.RandomState) -> Index:
+    """Return the indices of rows (M,), one for each component."""
+    bound, source = problem.bound, cast(ArraySource, problem.source)
+    if name == "random_from_data":
+        return np.asarray(random_state.choice(source.n, size=bound.n_components, replace=False))
+    e_step: Any = problem.compute
+    index = e_step.plus_plus(random_state) if hasattr(e_step, "plus_plus") else None
+    if index is None:
+        from sklearn.cluster import kmeans_plusplus
+
+        X, weight = bound.for_start(source.y), source.weight
+        with openmp_after_fork():
+            _, index = kmeans_plusplus(X, bound.n_components, sample_weight=weight, random_state=random_state)
+    return np.asarray(index)
 
 
 def _responsibilities(
@@ -116,28 +126,14 @@ def _responsibilities(
     X = source.y
     if isinstance(init_params, str):
         if init_params in ("kmeans", "race"):
-            labels = _kmeans(starts_of(bound).for_start(X), source.weight, n_components, random_state)
+            labels = _kmeans(bound.for_start(X), source.weight, n_components, random_state)
             return _of_labels(labels, n_components)
-        if init_params == "random":
 
-            def uniform(start: int, stop: int) -> Array:
-                drawn = random_state.uniform(size=(stop - start, n_components))
-                return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+        def uniform(start: int, stop: int) -> Array:
+            drawn = random_state.uniform(size=(stop - start, n_components))
+            return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
-            return uniform
-        if init_params == "random_from_data":
-            index = random_state.choice(n, size=n_components, replace=False)
-            return _of_rows(index, source.weight, n_components)
-        from sklearn.cluster import kmeans_plusplus
-
-        with openmp_after_fork():
-            _, index = kmeans_plusplus(
-                starts_of(bound).for_start(X),
-                n_components,
-                sample_weight=source.weight,
-                random_state=random_state,
-            )
-        return _of_rows(index, source.weight, n_components)
+        return uniform
     found = init_params(X, n_components, random_state) if callable(init_params) else init_params
     return _given(found, n, n_components)
 
@@ -169,7 +165,7 @@ def _kmeans(
 ) -> NDArray[Any]:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    if len(X) < LARGE:
+    if len(X) < 4 * NUMBERS.sample:
         kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
     else:
         kmeans = MiniBatchKMeans(
@@ -189,41 +185,8 @@ def _of_labels(labels: NDArray[Any], n_components: int) -> Rows:
     return lambda start, stop: one[labels[start:stop]]
 
 
-def _of_rows(index: NDArray[Any], weight: Array | None, n_components: int) -> Rows:
-    """Assign row ``index[m]``, whatever its weight, to component m, and no other row to any."""
-    share = np.ones(n_components) if weight is None else 1.0 / weight[index]
-
-    def rows(start: int, stop: int) -> Array:
-        found = np.zeros((stop - start, n_components))
-        for m in np.flatnonzero((index >= start) & (index < stop)):
-            found[index[m] - start, m] = share[m]
-        return found
-
-    return rows
-
-
 class DegenerateComponentWarning(UserWarning):
     """A component had no rows, or collapsed onto too few of them, and was re-initialised."""
-
-
-def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
-    """Return parameters of a start whose statistics are outside the domain.
-
-    Parameters
-    ----------
-    bound : BoundComponents
-        The model, for the data.
-    s : ndarray, shape (q,)
-        Statistics of the start.
-    rows : ndarray, shape (k, d)
-        Positions for the k components without rows.
-    rng : Generator
-        Source of randomness.
-    """
-    try:
-        return starts_of(bound).mended(s, rows, rng)
-    except ValueError:
-        raise ValueError(starts_of(bound).ILL_DEFINED) from None
 
 
 def reseed(
@@ -231,10 +194,10 @@ def reseed(
 ) -> Theta:
     """Set components of θ, whose statistics are ``s``, to the rows that the others explain worst."""
     source = source.some if isinstance(source, UnitSource) else source
-    batch = source.take(rng.choice(source.n, min(source.n, CANDIDATES), replace=False))
+    batch = source.take(rng.choice(source.n, min(source.n, NUMBERS.least_rows), replace=False))
     worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
     rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]
     try:
-        return starts_of(bound).reset(theta, s, gone, rows, rng)
+        return bound.reset(theta, s, gone, rows, rng)
     except ValueError:
-        raise ValueError(starts_of(bound).ILL_DEFINED) from None
+        raise ValueError(bound.ILL_DEFINED) from None

@@ -1,10 +1,10 @@
-"""What a start is, what it depends on beside the problem, the numbers of a race, and Ctrl-C in it."""
+"""What a start is, what it depends on beside the problem, the numbers of starts, and Ctrl-C in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from swiftem.mixture.components import BoundComponents
 
 OwnStart = Callable[[Source, np.random.RandomState], Theta]
 """A start that a kind of mixture finds in its own way."""
+KindOfStart = Literal["given", "own", "race", "few", "named"]
 
 
 class Start(NamedTuple):
@@ -84,7 +85,7 @@ class StartSettings:
 
 @dataclass(frozen=True)
 class RaceSettings:
-    """The numbers of a race. Rows are counted per estimated number where a name says "per_number".
+    """The numbers of starts. Rows are counted per estimated number where a name says "per_number".
 
     Attributes
     ----------
@@ -92,33 +93,35 @@ class RaceSettings:
         Number of candidates, and their maximum on few rows.
     sample, held_share, held_rows : int and float
         Rows of the sample, and which share of it, and how many rows at most, candidates are compared on.
-    least_rows, least_per_component, scarce_per_number, scarce_rows : int
-        With fewer rows none are held out: in total, per component, or per number below a total.
-    few_work : int
-        On few rows, the number of candidates times the time of a pass, in logits.
-    first_per_number : int
-        Rows of the first round, at least ``least_rows``.
-    move_rows, move_per_number, move_share, most_per_number : int
-        Rows on which moves are tried: at least, per number, one in how many of all, at most per number.
-    passes : int
-        Passes of em in a round.
-    last_passes : int
-        Passes of the last round.
+    least_rows, scarce_rows, per_number : int
+        With fewer rows none are held out: in total, or per number below a total. The first round has as many.
+    move_rows, move_share, most_per_number : int
+        Rows on which moves are tried: at least, one in how many of all, and at most per number.
+    passes, last_passes : int
+        Passes of em in a round, and in the last one.
+    short : int
+        Iterations of k-means, passes of em on the parts of a component, and splits that are tried.
     finalists : int
-        Number of candidates in the last round, at least.
+        Number of candidates in the last round, at least, and of merges that are tried.
     work, work_per_row : int
         Maximum number of E-step evaluations, in total and per row.
     tol : float
-        Gain per pass below which em has converged.
+        Gain per pass below which em has converged, and least gain of a split or a move per held-out row.
+    calm : int
+        Passes of small gains after which em has converged.
     end : float
         Gain per pass at which the fit to the sample ends, in units of ``tol`` of the fit.
-    least_gain : float
-        Least gain of a split, and of a move, per held-out row.
-    collapse : float
-        What a component that collapsed onto a few rows costs in the comparison.
     margin : float
         Gain per row for which the first of few candidates is given up, and difference of candidates below
         which they have most likely found the same optimum.
+    ahead : int
+        Passes by which a fit of few rows looks ahead, at most.
+    ignored : float
+        Responsibility below which a row is ignored for a component that is split or merged.
+    least_split : int
+        Minimum number of rows of a component to be split.
+    pairs : int
+        Pairs per component whose merge is considered: those that overlap most.
     """
 
     candidates: int = 8
@@ -127,25 +130,25 @@ class RaceSettings:
     held_share: float = 0.25
     held_rows: int = 6000
     least_rows: int = 1000
-    least_per_component: int = 10
-    scarce_per_number: int = 3
     scarce_rows: int = 5000
-    few_work: int = 400_000
-    first_per_number: int = 3
+    per_number: int = 3
     move_rows: int = 4000
-    move_per_number: int = 6
     move_share: int = 8
     most_per_number: int = 40
     passes: int = 12
     last_passes: int = 40
+    short: int = 5
     finalists: int = 3
     work: int = 5_000_000
     work_per_row: int = 250
     tol: float = 1e-4
+    calm: int = 3
     end: float = 0.003
-    least_gain: float = 1e-4
-    collapse: float = 1.0
     margin: float = 1e-3
+    ahead: int = 100
+    ignored: float = 1e-2
+    least_split: int = 8
+    pairs: int = 2
 
     @property
     def after_move(self) -> int:
@@ -156,6 +159,10 @@ class RaceSettings:
     def tries(self) -> int:
         """Number of single moves tried at a time, whatever the number of threads."""
         return self.candidates // 2
+
+
+NUMBERS = RaceSettings()
+"""The numbers of all starts."""
 
 
 class StartInterrupted(KeyboardInterrupt):
@@ -169,23 +176,6 @@ class StartInterrupted(KeyboardInterrupt):
         assert start is not None
         super().__init__()
         self.start = start
-
-
-def until_interrupted(made: Iterable[Start]) -> list[Start]:
-    """Return starts; after Ctrl-C raise :class:`StartInterrupted` with the first one, if it is made.
-
-    >>> len(until_interrupted(Start((), None, 0) for _ in range(2)))
-    2
-    """
-    found: list[Start] = []
-    try:
-        for start in made:
-            found.append(start)
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        raise StartInterrupted(found[0]) from None
-    return found
 
 
 def check_start(bound: BoundComponents, theta: Any, s: Any) -> None:

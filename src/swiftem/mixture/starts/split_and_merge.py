@@ -23,33 +23,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from swiftem.core.compute import Placement
 from swiftem.core.problem import Problem
 from swiftem.core.source import Batch
-from swiftem.core.types import Array, Theta
+from swiftem.core.types import Array, Rows, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.compute.batched import BatchedCompute, is_batchable, m_steps
-from swiftem.mixture.gaussians import BoundGaussians, GaussianMixtureModel
-from swiftem.mixture.starts.em_of_candidates import evaluate
-from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.compute.batched import BatchedCompute, is_batchable, m_steps, passes_alone
+from swiftem.mixture.gaussians import BoundGaussians
+from swiftem.mixture.starts.settings import NUMBERS
 
-SMALL = 1e-2
-"""Rows with a smaller responsibility are ignored for a component."""
-PASSES, MORE_PASSES = 2, 3
-"""Passes of em from every partition of a component's rows, and further ones from the best."""
-LEAST_ROWS = 8
-"""Minimum number of rows of a component to be split."""
 ENTRIES = 1 << 22
 """Maximum number of responsibilities, and of entries of T(y), that splits and merges are computed from."""
-MERGES, SPLITS = 3, 5
-"""Number of cheapest pairs, and of the splits that they are combined with, of moves tried one at a time."""
-PAIRS = 2
-"""Pairs per component whose cost is computed: those that overlap most."""
 FLAT = 1e-12
 """Share of the largest eigenvalue below which another one is zero up to rounding."""
 
@@ -86,38 +75,32 @@ class Anatomy:
         batch = source.take(np.arange(min(source.n, most)))
         rows, self.log_likelihood = bound.posterior(batch, theta)
         if isinstance(bound, BoundGaussians) and bound.model.has_holes:
-            y = starts_of(bound).imputed(batch.y, rows[:, : bound.n_components], theta, None)
+            y = bound.imputed(batch.y, rows[:, : bound.n_components], theta, None)
             bound = replace(bound, model=replace(bound.model, has_holes=False))
             batch, rows = batch._replace(y=y), rows[:, : bound.n_components]
         self.bound, self.batch, self._rows = bound, batch, rows
         self.r = rows[:, : bound.n_components]
-
-    def of_components(self, count: int) -> BoundComponents:
-        """Return the model with another number of components."""
-        model = replace(self.bound.model, n_components=count)
-        made: BoundComponents = replace(self.bound, model=model)
-        return made
 
     def gain_of(self, statistics: Array) -> float:
         """Return the gain per row by other components of these statistics, (M', q / M)."""
         theta = theta_of(self.bound, statistics)
         if theta is None:
             return -inf
-        bound = self.of_components(len(statistics))
+        bound = self.bound.of_components(len(statistics))
         gains = bound.posterior(self.batch, theta)[1] - self.log_likelihood
         return float(np.average(gains, weights=self.batch.weight))
 
     def rows_of(self, *components: int) -> tuple[Batch, Array, Array]:
         """Return rows weighted by their responsibilities of components, these, and log-likelihoods."""
         r = self.r[:, components].sum(axis=1)
-        own = np.flatnonzero(r > SMALL)
+        own = np.flatnonzero(r > NUMBERS.ignored)
         batch = self.batch
         return Batch(batch.y[own], batch.weight[own] * r[own], own), r[own], self.log_likelihood[own]
 
     @cached_property
     def statistics(self) -> Array:
         """Return the statistics of each component alone, (M, q / M)."""
-        one, count = self.of_components(1), self.bound.n_components
+        one, count = self.bound.of_components(1), self.bound.n_components
         total = self.batch.weight.sum()
         found = [one.statistics(self.batch, self._rows[:, k::count], self.batch.weight) for k in range(count)]
         return np.asarray(np.array(found) / total)
@@ -125,14 +108,14 @@ class Anatomy:
 
 def theta_of(bound: BoundComponents, statistics: Array) -> Theta | None:
     """Return the M-step of the statistics of components (M, q / M), or None outside the domain."""
-    whole = replace(bound, model=replace(bound.model, n_components=len(statistics)))
+    whole = bound.of_components(len(statistics))
     return whole.solve(_joined(whole, statistics))
 
 
 def _joined(whole: BoundComponents, statistics: Array) -> Array:
-    """Return the statistics of a mixture, of those of each component alone, (M, q / M)."""
+    """Return the statistics of a mixture by the ones of each component alone, (M, q / M)."""
     s = np.zeros(whole.size)
-    one, parts = replace(whole, model=replace(whole.model, n_components=1)), whole.split(s)
+    one, parts = whole.of_components(1), whole.split(s)
     for m, own in enumerate(statistics):
         for place, (all_of, part) in enumerate(zip(parts, one.split(own), strict=True)):
             if place == 2 and whole.shares_products:
@@ -150,7 +133,7 @@ def split_parts(seen: Anatomy, held: Anatomy) -> list[Parts]:
     seen, held : Anatomy
         Rows that the parts are fitted to, and rows on which their gain is computed.
     """
-    two, total, found = seen.of_components(2), held.batch.weight.sum(), []
+    two, total, found = seen.bound.of_components(2), held.batch.weight.sum(), []
     for k, theta, parts in _in_two(seen):
         if seen.bound.shares_products:  # a split changes the covariance of all
             gain = held.gain_of(np.concatenate([np.delete(seen.statistics, k, axis=0), parts]))
@@ -168,12 +151,12 @@ def _in_two(seen: Anatomy) -> Iterator[tuple[int, Theta, Array]]:
     Parts are shrunk towards the whole as by as many rows as there are columns. Passes are over the rows of
     one component after another, M-steps are those of all.
     """
-    one, two = seen.of_components(1), seen.of_components(2)
-    starts, own, first = starts_of(two), [], []
+    one, two = seen.bound.of_components(1), seen.bound.of_components(2)
+    own, first = [], []
     for k, statistics in enumerate(seen.statistics):
         batch = seen.rows_of(k)[0]
         y, total = batch.y.reshape(len(batch.y), -1), batch.weight.sum()
-        if len(y) < LEAST_ROWS:
+        if len(y) < NUMBERS.least_split:
             continue
         more = min(y.shape[1] / total, 0.5) * statistics / statistics[0]
         further = _joined(two, np.stack([more, more]))
@@ -181,20 +164,20 @@ def _in_two(seen: Anatomy) -> Iterator[tuple[int, Theta, Array]]:
         if whole is None:
             continue
         own.append((k, batch._replace(y=y, index=np.arange(len(y))), whole, more, further))
-        for part in _partitions(np.asarray(starts.for_start(y), dtype=np.float64), batch.weight).T:
-            rows = starts.start_rows(np.stack([part, 1.0 - part], axis=1), batch)
+        for part in _partitions(two.for_start(y), batch.weight).T:
+            rows = two.start_rows(np.stack([part, 1.0 - part], axis=1), batch)
             first.append(two.statistics(batch, rows, batch.weight) / total)
     if not own:
         return
     passes = _passes_over([batch for _, batch, *_ in own], two)
     further = np.stack([found for *_, found in own])[:, None]
     s = np.array(first).reshape(len(own), -1, two.size)
-    for number in range(PASSES + MORE_PASSES):
+    for number in range(NUMBERS.short):
         solved = m_steps(two, (s + further).reshape(-1, two.size))
         thetas = [own[k // s.shape[1]][2] if theta is None else theta for k, theta in enumerate(solved)]
         found, objectives = passes(thetas)
         s = found.reshape(s.shape)
-        if number == PASSES - 1:
+        if number == NUMBERS.short // 2 - 1:
             s = s[np.arange(len(own)), objectives.reshape(len(own), -1).argmin(axis=1)][:, None]
     for (k, batch, _, more, _), theta, flat in zip(own, thetas, s[:, 0], strict=True):
         if two.shares_products:
@@ -202,7 +185,7 @@ def _in_two(seen: Anatomy) -> Iterator[tuple[int, Theta, Array]]:
             parts = np.array([one.statistics(batch, r[:, part::2], batch.weight) for part in range(2)])
             parts /= batch.weight.sum()
         else:
-            parts = np.hstack([part.reshape(2, -1) for part in two.split(flat) if part is not None])
+            parts = two.apart(flat)
         share = more[0]
         yield k, theta, seen.statistics[k, 0] * (parts + more) / (1.0 + 2.0 * share)
 
@@ -225,26 +208,20 @@ def _passes_over(
 
     def passes(thetas: Sequence[Theta]) -> tuple[Array, Array]:
         pairs = zip(np.repeat(np.arange(len(each)), len(thetas) // len(each)), thetas, strict=True)
-        found = [evaluate(each[k], [theta], None) for k, theta in pairs]
+        found = [passes_alone(each[k], [theta]) for k, theta in pairs]
         return np.concatenate([s for s, _ in found]), np.concatenate([value for _, value in found])
 
     return passes
 
 
-def _partitions(y: Array, weight: Array) -> Array:
+def _partitions(y: Rows, weight: Array) -> Array:
     r"""Return the first parts of several partitions of rows, (n, L), zeros and ones.
 
     These are rows on one side along three axes, and those closest to the mean. The axes are eigenvectors of
     :math:`E\, |z|^2 z z^T` of whitened rows, along which tails are longest and shortest (two groups of rows
     have short tails along the line between them), and the skewness :math:`E\, |z|^2 z`.
     """
-    share = weight / weight.sum()
-    y = y - share @ y
-    deviations = np.sqrt(share @ y**2)
-    y /= np.where(deviations > 0.0, deviations, 1.0)
-    values, vectors = axes_of(y * np.sqrt(share)[:, None])
-    varies = values > 1e-6 * values[-1]
-    z = y @ (vectors[:, varies] / np.sqrt(values[varies])) if values[-1] > 0.0 else y
+    share, z = weight / weight.sum(), scaled_rows(y, weight, white=True)
     square = np.einsum("ij,ij->i", z, z)
     axes = axes_of(z * np.sqrt(share * square)[:, None])[1]
     skewness = (share * square) @ z
@@ -252,6 +229,20 @@ def _partitions(y: Array, weight: Array) -> Array:
     return np.asarray(
         np.concatenate([along, (np.median(square) - square)[:, None]], axis=1) > 0.0, dtype=float
     )
+
+
+def scaled_rows(y: Rows, weight: Array | None = None, *, white: bool) -> Array:
+    """Return centred rows (n, k) with columns of unit variance, or of unit covariance where they vary."""
+    z = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    share = np.full(len(z), 1.0 / len(z)) if weight is None else weight / weight.sum()
+    z = z - share @ z
+    deviation = np.sqrt(share @ z**2)
+    z /= np.where(deviation > 0.0, deviation, 1.0)
+    if white:
+        values, vectors = axes_of(z * np.sqrt(share)[:, None])
+        varies = values > 1e-6 * values[-1]
+        z = z @ (vectors[:, varies] / np.sqrt(values[varies])) if values[-1] > 0.0 else z
+    return z
 
 
 def axes_of(rows: Array) -> tuple[Array, Array]:
@@ -284,7 +275,7 @@ def merge_costs(seen: Anatomy, held: Anatomy, most: int) -> list[tuple[float, tu
     most : int
         Maximum number of pairs: the ones whose responsibilities overlap most.
     """
-    one, statistics, shares = seen.of_components(1), seen.statistics, held.r.mean(axis=0)
+    one, statistics, shares = seen.bound.of_components(1), seen.statistics, held.r.mean(axis=0)
     alike = seen.r / np.maximum(np.sqrt((seen.r**2).sum(axis=0)), np.finfo(np.float64).tiny)
     first, second = np.triu_indices(len(shares), 1)
     order = np.argsort(-(alike.T @ alike)[first, second], kind="stable")[:most]
@@ -305,7 +296,7 @@ def merge_costs(seen: Anatomy, held: Anatomy, most: int) -> list[tuple[float, tu
 
 
 def proposed_moves(
-    seen: Problem, held: Problem, theta: Theta, most: int, least_gain: float
+    seen: Problem, held: Problem, theta: Theta, most: int, least_gain: float = NUMBERS.tol
 ) -> tuple[list[Move], list[Move]]:
     """Return sets of moves that promise a gain, and single ones, best first.
 
@@ -324,13 +315,13 @@ def proposed_moves(
     splits = split_parts(rows, others)
     if not (splits and splits[0].gain > least_gain):
         return [], []
-    merges = merge_costs(rows, others, PAIRS * rows.bound.n_components)
+    merges = merge_costs(rows, others, NUMBERS.pairs * rows.bound.n_components)
     at_once = _compatible(splits, merges, least_gain)
     sets = [at_once[:count] for count in dict.fromkeys((len(at_once), -(-len(at_once) // 2), 1)) if count]
     singles = [
         (split.gain - cost, split, pair)
-        for cost, pair in merges[:MERGES]
-        for split in splits[:SPLITS]
+        for cost, pair in merges[: NUMBERS.finalists]
+        for split in splits[: NUMBERS.short]
         if split.k not in pair
     ]
     best = sorted(singles, key=lambda one: -one[0])[:most]
@@ -384,56 +375,3 @@ def with_splits(problem: Problem, theta: Theta, count: int) -> Theta | None:
         statistics[largest] /= 2.0
         statistics = np.concatenate([statistics, statistics[largest : largest + 1]])
     return theta_of(rows.bound, statistics)
-
-
-def split_component(mixture: Any, X: Array, weight: Array | None = None) -> tuple[Array, Array, Array]:
-    """Return weights, means and covariances of a Gaussian mixture with one component more.
-
-    Parameters
-    ----------
-    mixture : GaussianMixture
-        A fitted mixture.
-    X : ndarray, shape (n, d)
-        Rows; a sample of the data is enough.
-    weight : ndarray, shape (n,), optional
-        Their weights.
-
-    Examples
-    --------
-    >>> import numpy as np, swiftem
-    >>> from swiftem.mixture.starts.split_and_merge import split_component
-    >>> X = np.concatenate([np.random.default_rng(0).normal(m, 1, size=(500, 1)) for m in (0, 10, 16)])
-    >>> mixture = swiftem.GaussianMixture(2, random_state=0).fit(X)
-    >>> np.sort(split_component(mixture, X)[1].ravel()).round() + 0.0
-    array([ 0., 10., 16.])
-    """
-    count, kind = len(mixture.weights_), mixture.covariance_type
-    model = GaussianMixtureModel(count, covariance=kind, reg_covar=mixture.reg_covar)
-    weights, means, covariances = parameters_of(mixture)
-    theta = model.theta(weights=weights, means=means, covariances=covariances)
-    source = ArraySource(np.asarray(X, dtype=np.float64), weight)
-    problem = Problem(model, source, bound=model.bind_near(source, theta))
-    found: Any = with_splits(problem, theta, count + 1)
-    return double_component(mixture) if found is None else found[:3]
-
-
-def double_component(mixture: Any) -> tuple[Array, Array, Array]:
-    """Return the parameters with the heaviest component doubled, at half its weight: the same density.
-
-    >>> import swiftem
-    >>> mixture = swiftem.GaussianMixture.from_parameters([0.2, 0.8], [[0.0], [1.0]], [[[1.0]], [[2.0]]])
-    >>> double_component(mixture)[0]
-    array([0.2, 0.4, 0.4])
-    """
-    weights, means, covariances = parameters_of(mixture)
-    k = int(weights.argmax())
-    weights[k] /= 2.0
-    if mixture.covariance_type != "tied":
-        covariances = np.concatenate([covariances, covariances[k : k + 1]])
-    return np.append(weights, weights[k]), np.concatenate([means, means[k : k + 1]]), covariances
-
-
-def parameters_of(mixture: Any) -> tuple[Array, Array, Array]:
-    """Return copies in double precision; weights sum to 1 up to rounding."""
-    weights = np.array(mixture.weights_, dtype=np.float64)
-    return weights / weights.sum(), np.array(mixture.means_, float), np.array(mixture.covariances_, float)
