@@ -15,7 +15,6 @@ with Dirichlet priors, W steps and negative entries read as zero, and that of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,11 +28,15 @@ from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.hmm.compute import HMM, numpy
 from swiftem.hmm.sequences import SequenceSource, Steps
-from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.components import BoundComponents, width_of
+from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.scores import AnyMixtureModel
+from swiftem.mixture.starts.family_starts import starts_of
 
-EQUAL = 1e-12
-"""Difference from zero up to which a given probability is a structural zero."""
+IMPOSSIBLE = (
+    "data must have a positive probability under the model, got a sequence without: a transition or a value "
+    "has probability zero in every state; give more states, priors or smoothing."
+)
 
 
 class MarkovTheta(NamedTuple):
@@ -46,9 +49,15 @@ class MarkovTheta(NamedTuple):
     transitions: Array
     emissions: Theta
 
+    @property
+    def logs(self) -> tuple[Array, Array]:
+        """Logarithms of the probabilities of the chain."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.start), np.log(self.transitions)
+
 
 class MarkovStatistics(NamedTuple):
-    """Statistics, means over steps: ``start`` (K,), ``transitions`` (K, K), and those of the mixture, flat."""
+    """Statistics, means over steps: ``start`` (K,), ``transitions`` (K, K), and the mixture's, flat."""
 
     start: Array
     transitions: Array
@@ -117,7 +126,7 @@ class MarkovModel(Model):
         )
 
     def theta(self, start: ArrayLike, transitions: ArrayLike, **emissions: Any) -> MarkovTheta:
-        """Return validated parameters; ``emissions`` as in ``theta`` of the mixture, whose weights are equal."""
+        """Return validated parameters; others as in ``theta`` of the mixture."""
         return MarkovTheta(*self.check_chain(start, transitions, ""), self.emissions.theta(**emissions))
 
     def check_chain(self, start: ArrayLike, transitions: ArrayLike, prefix: str) -> tuple[Array, Array]:
@@ -142,13 +151,21 @@ class MarkovModel(Model):
 
     def bind_near(self, source: Source, theta: Theta) -> BoundMarkov:
         """Return the model for E-steps at θ, without a pass for the mean of the steps."""
-        weights, emissions = theta.emissions.weights, theta.emissions
-        steps = _sequences(source).steps
-        if hasattr(emissions, "means"):
-            centre = weights @ emissions.means
+        emissions, steps = theta.emissions, _sequences(source).steps
+        if isinstance(self.emissions, MixtureModel):
+            centre = np.zeros(self.emissions.width(width_of(steps)))
         else:
-            centre = np.zeros(self.emissions.width(steps.tail[0]))  # type: ignore[union-attr]
+            centre = emissions.weights @ emissions.means
         return self._bound(self.emissions.bind(steps, centre=centre), source)
+
+    def bind_past(self, source: Source, centre: Array, share: float) -> BoundMarkov:
+        """Return the model for more sequences, with statistics about ``centre`` and a part of the priors."""
+        emissions = self.emissions if self.missing == "error" else self.emissions.with_holes()
+        if len(centre) != emissions.width(width_of(source.steps)):
+            _, centre = emissions.widened(np.empty(0), centre)
+        bound = self._bound(emissions.bind(source.steps, centre=centre), source)
+        priors = bound.start_prior * share, bound.transitions_prior * share
+        return BoundMarkov(bound.model, starts_of(bound.emissions).with_share(share), *priors)
 
     def _bound(self, emissions: BoundComponents, source: Source) -> BoundMarkov:
         k = self.n_components
@@ -214,12 +231,14 @@ class BoundMarkov(BoundModel):
         k = self.n_components
         return MarkovTheta(np.empty(k), np.empty((k, k)), self.emissions.like())
 
+    def uniform(self) -> tuple[Array, Array]:
+        """Return equal start probabilities and transitions, where they are not fixed to zero."""
+        start, transitions = (given / given.sum(axis=-1, keepdims=True) for given in self.model.allowed())
+        return start, transitions
+
     def initial_theta(self, rng: np.random.Generator) -> MarkovTheta:
-        """Return equal probabilities where they are not fixed to zero, and a random start of the mixture."""
-        start, transitions = (
-            allowed / allowed.sum(axis=-1, keepdims=True) for allowed in self.model.allowed()
-        )
-        return MarkovTheta(start, transitions, self.emissions.initial_theta(rng))
+        """Return equal probabilities, and a random start of the mixture."""
+        return MarkovTheta(*self.uniform(), self.emissions.initial_theta(rng))
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> MarkovTheta:
         """Return ``theta``, checked against model and data."""
@@ -255,15 +274,14 @@ class BoundMarkov(BoundModel):
     def posterior(self, batch: Batch, theta: MarkovTheta) -> tuple[Array, Array]:
         """E-step: statistics (b, q) and log-likelihood (b,) of the sequences."""
         steps, k = _steps(batch), self.n_components
-        logs, one = self.log_densities(steps, theta), np.ones(len(steps.rows))
-        rows, log_likelihood = np.empty((len(batch.index), self.size)), np.empty(len(batch.index))
-        for i, (first, stop) in enumerate(zip(steps.begin[:-1], steps.begin[1:], strict=True)):
-            here = slice(first, stop)
-            gamma, transitions, terms = numpy.forward_backward(logs[here], theta.start, theta.transitions)
-            rows[i, :k], rows[i, k : k + k * k] = gamma[0], transitions.ravel()
-            own = Steps(steps.rows[here], np.array([0, stop - first]))
-            rows[i, k + k * k :] = self.of_emissions(own, theta, gamma, one[here])
-            log_likelihood[i] = terms.sum()
+        logs, rows = self.log_densities(steps, theta), np.empty((len(batch.index), self.size))
+        log_likelihood = np.empty(len(rows))
+        for i, here in enumerate(map(slice, steps.begin[:-1], steps.begin[1:])):
+            gamma, counts, terms = numpy.forward_backward(logs[here], *theta.logs)
+            if terms[-1] == -np.inf:
+                raise ValueError(IMPOSSIBLE)
+            emissions = self.of_emissions(steps.piece(here), theta, gamma, np.ones(len(gamma)))
+            rows[i], log_likelihood[i] = np.hstack([gamma[0], counts.ravel(), emissions]), terms.sum()
         return rows, log_likelihood
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
@@ -278,6 +296,15 @@ class BoundMarkov(BoundModel):
         start, transitions = s[:k], s[k : k + k * k].reshape(k, k)
         counts = start + transitions.sum(axis=0)
         return MarkovStatistics(start, transitions, np.concatenate([counts, s[k + k * k :]]))
+
+    def widened(self, s: Array) -> Array:
+        """Return statistics of complete steps in the form for steps with missing cells, if this is for them."""
+        if len(s) == self.size:
+            return s
+        k, model = self.n_components, self.emissions.model
+        counts = s[:k] + s[k : k + k * k].reshape(k, k).sum(axis=0)
+        emissions, _ = model.widened(np.concatenate([counts, s[k + k * k :]]), np.zeros(self.emissions.d))
+        return np.concatenate([s[: k + k * k], emissions[k:]])
 
     def in_domain(self, s: Array) -> bool:
         """Return whether there are sequences, and the mixture's M-step exists."""
@@ -320,7 +347,8 @@ def _steps(batch: Batch) -> Steps:
 def _normalised(counts: Array, prior: Array, allowed: NDArray[np.bool_]) -> Array:
     """Return max(counts, 0) + prior as probabilities along the last axis; uniform if there are none.
 
-    >>> _normalised(np.array([[1.0, 3.0], [0.0, 0.0]]), np.zeros((2, 2)), np.array([[True, True], [False, True]]))
+    >>> allowed = np.array([[True, True], [False, True]])
+    >>> _normalised(np.array([[1.0, 3.0], [0.0, 0.0]]), np.zeros((2, 2)), allowed)
     array([[0.25, 0.75],
            [0.  , 1.  ]])
     """

@@ -39,10 +39,30 @@ class Steps(NamedTuple):
         """Number of steps of each sequence, (b,)."""
         return np.diff(self.begin)
 
+    def piece(self, place: slice) -> Steps:
+        """Return some of the steps, as one sequence."""
+        return Steps(self.rows[place], np.array([0, place.stop - place.start]))
+
     def batch(self, first: int = 0) -> Batch:
         """Return the steps as a batch of rows, numbered from ``first``, as emissions take them."""
         n = len(self.rows)
         return Batch(self.rows, np.ones(n), np.arange(first, first + n))
+
+
+def parts_of(edges: Index, most: int = 1 << 62) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of the sequences of each part: about a page of steps, at most ``most`` sequences.
+
+    ``edges`` (n + 1,) are the first steps of the sequences, and the number of steps.
+
+    >>> list(parts_of(STEPS * np.array([0, 1, 3, 4]) // 2))
+    [(0, 1), (1, 2), (2, 3)]
+    """
+    start = 0
+    while start < len(edges) - 1:
+        stop = int(np.searchsorted(edges, edges[start] + STEPS, side="right")) - 1
+        stop = min(max(stop, start + 1), start + most)
+        yield start, stop
+        start = stop
 
 
 class SequenceSource(Source):
@@ -151,26 +171,21 @@ class SequenceSource(Source):
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all sequences in order, at most ``rows`` at a time, and few steps unless one has many."""
-        ends, start = self.first + self.lengths, 0
         held, at, given = self.take(np.arange(0)).y.rows, 0, iter(())
         if not isinstance(self.rows, ArraySource):
             given = (batch.y for batch in self.rows.blocks(self.rows.chunk_rows))
-        while start < self.n:
-            stop = int(np.searchsorted(ends, self.first[start] + STEPS, side="right"))
-            index = np.arange(start, min(max(stop, start + 1), start + rows))
-            start = int(index[-1]) + 1
+        for start, stop in parts_of(np.append(0, np.cumsum(self.lengths)), rows):
+            index = np.arange(start, stop)
             if isinstance(self.rows, ArraySource):
                 yield self.take(index)
                 continue
-            low, high, parts = int(self.first[index[0]]), int(ends[index[-1]]), [held]
-            have = at + len(held)
-            while have < high:
+            which, begin = self._rows_of(index)
+            low, parts, have = int(which[0]), [held], at + len(held)
+            while have <= which[-1]:
                 parts.append(next(given))
                 have += len(parts[-1])
             held, at = (np.concatenate(parts) if len(parts) > 1 else held)[low - at :], low
-            which, begin = self._rows_of(index)
-            y = held[: high - low] if len(which) == high - low else held[which - low]
-            yield Batch(Steps(y, begin), self._weights(index), index)  # type: ignore[arg-type]
+            yield Batch(Steps(held[which - low], begin), self._weights(index), index)  # type: ignore[arg-type]
 
     def fingerprint(self) -> str:
         """Return a hash of the rows, the lengths and the weights."""

@@ -44,28 +44,39 @@ class Look:
         Gain per pass.
     looks : int
         Consecutive evaluations that must find convergence: more than one if the noise does not vanish.
+    looked_at : Problem, optional
+        The model on the samples to evaluate, if these are no rows; exact if it is ``problem``.
     """
 
-    def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
+    def __init__(
+        self, problem: Problem, tol: float, looks: int = 1, looked_at: Problem | None = None
+    ) -> None:
+        self._problem, self._tol, self._looks = problem, tol, looks
+        self._looked_at = self._some_rows(problem) if looked_at is None else looked_at
+        self.is_exact = rows_of(problem.source) <= LOOKED_AT if looked_at is None else looked_at is problem
+        samples = self._looked_at.source
+        self._weight = np.ones(samples.n) if samples.weight is None else samples.weight
+        self._total = samples.total_weight
+        self._last: Array | None = None
+        self._last_passes, self._calm = 0.0, 0
+        self._last_of_all: tuple[float, float] | None = None
+        self.objective = inf
+
+    @staticmethod
+    def _some_rows(problem: Problem) -> Problem:
+        """Return the model on a fixed set of rows."""
         source: Any = problem.source
         if isinstance(source, UnitSource):
             source = source.some
-        self.is_exact = rows_of(problem.source) <= LOOKED_AT
         if isinstance(source, StoredSource):
             rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
-        elif self.is_exact:
+        elif rows_of(problem.source) <= LOOKED_AT:
             rows = source
         else:
             index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
             weight = None if source.weight is None else source.weight[index]
             rows = ArraySource(source.take(index).y, weight, allow_missing=source.allow_missing)
-        self._problem, self._tol, self._looks = problem, tol, looks
-        self._looked_at = problem.on(rows)
-        self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
-        self._last: Array | None = None
-        self._last_passes, self._calm = 0.0, 0
-        self._last_of_all: tuple[float, float] | None = None
-        self.objective = inf
+        return problem.on(rows)
 
     def state(self) -> tuple[Any, ...]:
         """Return the state that the next evaluation depends on."""
@@ -80,7 +91,7 @@ class Look:
     def at(self, theta: Theta, passes: float) -> bool:
         """Evaluate the objective at ``theta``; return whether the fit has converged."""
         found = self._looked_at.compute.evaluate(theta).log_likelihood
-        total = float(self._weight.sum())
+        total = self._total
         objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
         calm = False
         if self._last is not None and self._tol > 0.0:

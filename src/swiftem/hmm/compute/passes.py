@@ -18,9 +18,8 @@ from swiftem.core.source import Batch
 from swiftem.core.types import Array, Index, Theta
 from swiftem.hmm.compute import recursions
 from swiftem.hmm.compute.emissions import Emissions
-from swiftem.hmm.compute.numpy import IMPOSSIBLE
-from swiftem.hmm.model import BoundMarkov, MarkovTheta
-from swiftem.hmm.sequences import STEPS, Steps
+from swiftem.hmm.model import IMPOSSIBLE, BoundMarkov, MarkovTheta
+from swiftem.hmm.sequences import STEPS, Steps, parts_of
 from swiftem.kernels.threads import in_order, one_thread_blas
 
 
@@ -47,65 +46,49 @@ class Piece(NamedTuple):
 
 def smoothed(emissions: Emissions, steps: Steps, counts: Array) -> Iterator[Piece]:
     """Yield smoothed steps, backwards in a long sequence, and write the counts of transitions (n, K, K)."""
-    if len(steps.rows) > 2 * STEPS and len(steps.begin) == 2:
-        yield from _in_pieces(emissions, steps, counts[0], in_logs=False)
-        return
     start, transitions, _ = emissions.theta
-    b, features = emissions.densities(steps)
-    largest, scale = _scaled(b), np.empty(len(b))
-    begin, done = steps.begin, 0
-    while done < len(begin) - 1:
-        done += recursions.smooth(b, begin[done:], start, transitions, counts[done:], scale)
-        if done < len(begin) - 1:  # this one has numbers that are too small
-            here = slice(begin[done], begin[done + 1])
-            own = Steps(steps.rows[here], np.array([0, here.stop - here.start]))
-            for piece in _in_pieces(emissions, own, counts[done], in_logs=True):
-                at = slice(here.start + piece.place.start, here.start + piece.place.stop)
-                b[at], largest[at], scale[at] = piece.gamma, piece.terms, 1.0
-            done += 1
-    yield Piece(slice(0, len(b)), b, np.log(scale) + largest, features)
+    n, length, weighted, starts = len(steps.begin) - 1, len(steps.rows), np.empty_like(start), [start]
+    is_long = n == 1 and length > 2 * STEPS
+    places = [slice(at, min(at + STEPS, length)) for at in range(0, length, STEPS if is_long else length)]
+    counts[:] = 0.0
 
-
-def _scaled(logs: Array) -> Array:
-    """Replace log-densities by densities divided by the largest of each step; return its logarithm."""
-    largest = np.empty(len(logs))
-    recursions.divide_by_largest(logs, largest)
-    np.exp(logs, out=logs)
-    return largest
-
-
-def _in_pieces(emissions: Emissions, steps: Steps, counts: Array, in_logs: bool) -> Iterator[Piece]:
-    """Yield the pieces of one sequence, the last one first."""
-    with np.errstate(divide="ignore"):
-        start, transitions = (np.log(p) if in_logs else p.copy() for p in emissions.theta[:2])
-    k, n = len(start), len(steps.rows)
-    places = [slice(first, min(first + STEPS, n)) for first in range(0, n, STEPS)]
-    ahead, scale, starts = np.empty((STEPS, k)), np.empty(STEPS), [start]
-
-    def run(place: slice, predicted: Array) -> tuple[Array, Array, Array | None]:
-        own = Steps(steps.rows[place], np.array([0, place.stop - place.start]))
+    def densities(place: slice) -> tuple[Array, Array, Array | None]:
+        own = steps if len(places) == 1 else steps.piece(place)
         b, features = emissions.densities(own, place.start)
-        largest = np.zeros(len(b)) if in_logs else _scaled(b)
-        if not recursions.forward(b, predicted, transitions, ahead, scale, in_logs):
-            raise ValueError(IMPOSSIBLE) if in_logs else FloatingPointError
-        return b, largest, features
+        largest = np.empty(len(b))
+        recursions.divide_by_largest(b, largest)
+        return np.exp(b, out=b), largest, features
 
-    try:
-        for place in places[:-1]:
-            predicted = starts[-1].copy()
-            run(place, predicted)
-            starts.append(predicted)
-        counts[:], weighted = 0.0, np.empty(k)
-        for place, predicted in zip(reversed(places), reversed(starts), strict=True):
-            b, largest, features = run(place, predicted.copy())
-            terms = scale[: len(b)].copy() if in_logs else np.log(scale[: len(b)]) + largest
-            follows = place is not places[-1]
-            recursions.backward(b, ahead, scale, transitions, follows, weighted, counts, in_logs)
-            yield Piece(place, b, terms, features)
-        if not in_logs:
-            counts *= transitions
-    except FloatingPointError:
-        yield from _in_pieces(emissions, steps, counts, in_logs=True)
+    for place in places[:-1]:
+        starts.append(starts[-1].copy())
+        if not recursions.forward(densities(place)[0], starts[-1], transitions):
+            yield _in_logs(emissions, steps, counts[0])
+            return
+    for place, predicted in zip(reversed(places), reversed(starts), strict=True):
+        (b, largest, features), done = densities(place), 0
+        begin, scale = steps.begin if len(places) == 1 else np.array([0, len(b)]), np.empty(len(b))
+        follows = place is not places[-1]
+        while done < n:
+            rest = begin[done:], predicted, transitions, counts[done:], scale, weighted, follows
+            done += recursions.smooth(b, *rest)
+            if done < n:  # this one has numbers that are too small
+                here = place if n == 1 else slice(begin[done], begin[done + 1])
+                piece = _in_logs(emissions, steps.piece(here) if n > 1 else steps, counts[done])
+                if n == 1:
+                    yield piece
+                    return
+                b[here], largest[here], scale[here] = piece.gamma, piece.terms, 1.0
+                done += 1
+        yield Piece(place, b, np.log(scale) + largest, features)
+
+
+def _in_logs(emissions: Emissions, steps: Steps, counts: Array) -> Piece:
+    """Return the smoothed steps of one sequence, in logarithms."""
+    logs, features = emissions.densities(steps)
+    gamma, counts[:], terms = recursions.in_logs(logs, *emissions.theta.logs)
+    if terms[-1] == -np.inf:
+        raise ValueError(IMPOSSIBLE)
+    return Piece(slice(0, len(logs)), gamma, terms, features)
 
 
 class PartSums(NamedTuple):
@@ -222,10 +205,8 @@ def divided(batch: Batch) -> Iterator[Batch]:
     >>> [part.index.tolist() for part in divided(Batch(steps, np.ones(3), np.array([7, 8, 9])))]
     [[7], [8], [9]]
     """
-    rows, begin = _steps(batch)
-    start, n = 0, len(begin) - 1
-    while start < n:
-        stop = max(start + 1, int(np.searchsorted(begin, begin[start] + STEPS, side="right")) - 1)
-        steps = Steps(rows[begin[start] : begin[stop]], begin[start : stop + 1] - begin[start])
-        yield Batch(steps, batch.weight[start:stop], batch.index[start:stop])  # type: ignore[arg-type]
-        start = stop
+    steps = _steps(batch)
+    for start, stop in parts_of(steps.begin):
+        own = Steps(steps.rows[steps.begin[start] : steps.begin[stop]], steps.begin[start : stop + 1])
+        own = own._replace(begin=own.begin - own.begin[0])
+        yield Batch(own, batch.weight[start:stop], batch.index[start:stop])  # type: ignore[arg-type]
