@@ -1,14 +1,16 @@
 r"""Hidden Markov models: a sequence is a sample, and the components of a mixture are its emissions.
 
-The states :math:`z_1, z_2, \dots` of a sequence are a Markov chain with start probabilities π and transitions A,
-and step t has the density of component :math:`z_t`. A sequence's complete-data statistics are sums over it,
+The states :math:`z_1, z_2, \dots` of a sequence are a Markov chain with start probabilities π and transitions
+A, and step t has the density of component :math:`z_t`. A sequence's complete-data statistics are sums over
+it,
 
 .. math:: s_i = \big( E[z_1], \ \sum_t E[z_t z_{t+1}^T], \ \sum_t E[z_t] \otimes T(y_t) \big),
 
-with expectations given the whole sequence, by the forward-backward recursion. How many steps are in each state
-follows from the first two. The M-step has the closed forms
+with expectations given the whole sequence, by the forward-backward recursion. How many steps are in each
+state follows from the first two. The M-step has the closed forms
 
-.. math:: \pi_k \propto s^{(1)}_k + (\alpha_k - 1) / W, \qquad A_{jk} \propto s^{(2)}_{jk} + (\beta_{jk} - 1) / W,
+.. math:: \pi_k \propto s^{(1)}_k + (\alpha_k - 1) / W, \qquad
+   A_{jk} \propto s^{(2)}_{jk} + (\beta_{jk} - 1) / W,
 
 with Dirichlet priors, W steps and negative entries read as zero, and that of the mixture for the emissions.
 """
@@ -124,6 +126,11 @@ class MarkovModel(Model):
             np.ones(k, dtype=bool) if start is None else start,
             np.ones((k, k), dtype=bool) if transitions is None else transitions,
         )
+
+    @property
+    def n_free(self) -> int:
+        """Number of free probabilities."""
+        return int(sum(allowed.sum(axis=-1).sum() - allowed[..., 0].size for allowed in self.allowed()))
 
     def theta(self, start: ArrayLike, transitions: ArrayLike, **emissions: Any) -> MarkovTheta:
         """Return validated parameters; others as in ``theta`` of the mixture."""
@@ -273,7 +280,7 @@ class BoundMarkov(BoundModel):
 
     def posterior(self, batch: Batch, theta: MarkovTheta) -> tuple[Array, Array]:
         """E-step: statistics (b, q) and log-likelihood (b,) of the sequences."""
-        steps, k = _steps(batch), self.n_components
+        steps = _steps(batch)
         logs, rows = self.log_densities(steps, theta), np.empty((len(batch.index), self.size))
         log_likelihood = np.empty(len(rows))
         for i, here in enumerate(map(slice, steps.begin[:-1], steps.begin[1:])):
@@ -298,7 +305,7 @@ class BoundMarkov(BoundModel):
         return MarkovStatistics(start, transitions, np.concatenate([counts, s[k + k * k :]]))
 
     def widened(self, s: Array) -> Array:
-        """Return statistics of complete steps in the form for steps with missing cells, if this is for them."""
+        """Return statistics of complete steps in the form of this model, which may be for missing cells."""
         if len(s) == self.size:
             return s
         k, model = self.n_components, self.emissions.model
@@ -332,11 +339,6 @@ class BoundMarkov(BoundModel):
         """Return ones for probabilities, and the mixture's factors."""
         k, emissions = self.n_components, self.emissions.unit_factors(self.unpack(s).emissions)
         return np.concatenate([np.ones(k + k * k), emissions[k:]])
-
-    @property
-    def n_free(self) -> int:
-        """Number of free probabilities."""
-        return int(sum(allowed.sum(axis=-1).sum() - allowed[..., 0].size for allowed in self.model.allowed()))
 
 
 def _steps(batch: Batch) -> Steps:

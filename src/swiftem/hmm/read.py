@@ -149,8 +149,8 @@ def _lengths_of(parts: Iterator[Runs] | list[Runs]) -> Index:
                 raise ValueError("sequence must have a value for each step, got a missing one.")
             if id_ in seen:
                 raise ValueError(
-                    f"sequence must have the steps of a sequence one after the other, got {id_!r} again after "
-                    "others: sort the steps by sequence, then by time."
+                    f"sequence must have the steps of a sequence one after the other, got {id_!r} again "
+                    "after others: sort the steps by sequence, then by time."
                 )
             seen.add(id_)
         lengths += counts

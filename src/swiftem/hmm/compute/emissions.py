@@ -57,7 +57,7 @@ class Emissions:
         return logs if base is None else logs + base[:, None], features
 
     def sums(self, steps: Steps, features: Array | None, gamma: Array, weight: Array | None) -> Array:
-        """Return the mixture's statistics of steps without its counts, weighted by (t,) unless these are ones."""
+        """Return the mixture's statistics of steps without counts, weighted by (t,) or ones."""
         if features is None:
             one = np.ones(len(gamma)) if weight is None else weight
             return self.model.of_emissions(steps, self.theta, gamma, one)
@@ -68,7 +68,7 @@ class Emissions:
         return self._flat((features @ weighted).T[None], products)[0]
 
     def _flat(self, sums: Array, products: Array | None) -> Array:
-        """Return Σ γ ⊗ T(y) (n, K, 1 + p) without counts as the mixture has it, with Σ yyᵀ if that is shared."""
+        """Return sums of γ ⊗ T(y) (n, K, 1 + p) as the mixture has them; Σ yyᵀ if that is shared."""
         n, end = len(sums), 1 + self._d
         squares = sums[:, :, end:] if products is None else products[None][:, *lower_triangle(self._d)]
         return np.hstack([sums[:, :, 1:end].reshape(n, -1), squares.reshape(n, -1)])

@@ -1,10 +1,10 @@
 r"""Forward-backward and Viterbi recursions in logarithms: the definition, which Numba also compiles.
 
-With :math:`b_t` the densities of step t, :math:`\alpha_1 = \pi b_1`, :math:`\alpha_{t+1} = (\alpha_t A) b_{t+1}`
-and :math:`\beta_t = A (b_{t+1} \beta_{t+1})`, :math:`\beta_T = 1`, each state of step t has the probability
-:math:`\gamma_t \propto \alpha_t \beta_t`, and each pair of states :math:`\xi_t \propto \alpha_t A\,
-(b_{t+1} \beta_{t+1})`. The likelihood is :math:`\sum \alpha_T`. Here α is normalised at every step, and β
-divided by the same numbers.
+With :math:`b_t` the densities of step t, :math:`\alpha_1 = \pi b_1`,
+:math:`\alpha_{t+1} = (\alpha_t A) b_{t+1}` and :math:`\beta_t = A (b_{t+1} \beta_{t+1})`,
+:math:`\beta_T = 1`, each state of step t has the probability :math:`\gamma_t \propto \alpha_t \beta_t`, and
+each pair of states :math:`\xi_t \propto \alpha_t A\, (b_{t+1} \beta_{t+1})`. The likelihood is
+:math:`\sum \alpha_T`. Here α is normalised at every step, and β divided by the same numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiled passes over sequences: densities by the mixture, recursions by compiled code, threads over parts.
 
-A part has about a page of steps, or one longer sequence, which is computed in pieces: its forward pass keeps the state
-before each piece only, and the backward pass computes the piece again. The memory of a pass is therefore that of
-the rows of its longest sequence.
+A part has about a page of steps, or one longer sequence, which is computed in pieces: its forward pass keeps
+the states before each piece only, and the backward pass computes the piece again. The memory of a pass is
+therefore that of the rows of its longest sequence.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def smooth(b, begin, start, transitions, counts, scale, weighted, follows):
 
 @kernel
 def divide_by_largest(logs, largest):
-    """Subtract the largest number of each row of log-densities (t, K), if it is finite, and write it to (t,)."""
+    """Subtract the largest number of each row (t, K), if it is finite, and write it to (t,)."""
     for t in range(len(logs)):
         most = -inf
         for j in range(logs.shape[1]):
