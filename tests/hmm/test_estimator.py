@@ -1,4 +1,4 @@
-"""``swiftem.HiddenMarkovModel``: data in every form, methods, queries, files, and scikit-learn's conventions."""
+"""``swiftem.HiddenMarkovModel``: forms of data, methods, queries, files, scikit-learn's conventions."""
 
 import inspect
 import warnings
@@ -36,8 +36,10 @@ def order_of(model):
 
 
 def same(one, other):
-    assert np.array_equal(one.startprob_, other.startprob_) and np.array_equal(one.transmat_, other.transmat_)
-    assert np.array_equal(one.means_, other.means_) and np.array_equal(one.covariances_, other.covariances_)
+    assert np.array_equal(one.startprob_, other.startprob_)
+    assert np.array_equal(one.transmat_, other.transmat_)
+    assert np.array_equal(one.means_, other.means_)
+    assert np.array_equal(one.covariances_, other.covariances_)
 
 
 def test_finds_states(data, fitted):
@@ -45,7 +47,9 @@ def test_finds_states(data, fitted):
     order = order_of(fitted)
     np.testing.assert_allclose(fitted.means_[order], MEANS["means"], atol=0.3)
     np.testing.assert_allclose(fitted.transmat_[np.ix_(order, order)], CHAIN[1], atol=0.1)
-    assert fitted.converged_ and fitted.method_ == "em" and fitted.n_features_in_ == 2
+    assert fitted.converged_
+    assert fitted.method_ == "em"
+    assert fitted.n_features_in_ == 2
     assert (np.argsort(order)[fitted.predict(X, LENGTHS)] == states).mean() > 0.97
     assert fitted.log_likelihood_ == pytest.approx(fitted.score(X, lengths=LENGTHS))
 
@@ -55,7 +59,10 @@ def test_data_in_every_form_give_the_same(data, fitted, tmp_path):
     ids = np.repeat([f"s{i}" for i in range(len(LENGTHS))], LENGTHS)
     parts = np.split(X, np.cumsum(LENGTHS)[:-1])
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=ids)
-    new = lambda: HiddenMarkovModel(2, random_state=0)
+
+    def new():
+        return HiddenMarkovModel(2, random_state=0)
+
     same(new().fit(parts), fitted)
     same(new().fit(X, LENGTHS), fitted)  # as hmmlearn
     same(new().fit(X, sequence=ids), fitted)
@@ -125,7 +132,10 @@ def test_every_method_ends_at_the_same_optimum(method):
 def test_fits_resume_from_checkpoints(data, tmp_path, method):
     X, _ = data
     X, lengths = np.tile(X, (5, 1)), np.full(30, 50)
-    new = lambda: HiddenMarkovModel(2, method=method, random_state=0, tol=1e-9, max_iter=30)
+
+    def new():
+        return HiddenMarkovModel(2, method=method, random_state=0, tol=1e-9, max_iter=30)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         whole = new().fit(X, lengths=lengths)
@@ -184,7 +194,8 @@ def test_left_right_models_keep_their_zeros(data):
             model = HiddenMarkovModel(3, **given, method=method, random_state=0, max_iter=20).fit(
                 X, lengths=LENGTHS
             )
-        assert (model.transmat_[transmat == 0.0] == 0.0).all() and model.startprob_.tolist() == [
+        assert (model.transmat_[transmat == 0.0] == 0.0).all()
+        assert model.startprob_.tolist() == [
             1.0,
             0.0,
             0.0,
@@ -201,7 +212,8 @@ def test_queries_belong_together(data, fitted):
     gamma = fitted.predict_proba(X, LENGTHS)
     np.testing.assert_allclose(gamma.sum(axis=1), 1.0)
     value, states = fitted.decode(X, LENGTHS, algorithm="map")
-    assert (states == gamma.argmax(axis=1)).all() and value == pytest.approx(np.log(gamma.max(axis=1)).sum())
+    assert (states == gamma.argmax(axis=1)).all()
+    assert value == pytest.approx(np.log(gamma.max(axis=1)).sum())
     assert (fitted.set_params(algorithm="map").predict(X, LENGTHS) == states).all()
     fitted.set_params(algorithm="viterbi")
     assert sum(fitted.decode(part)[0] for part in parts) == pytest.approx(fitted.decode(X, LENGTHS)[0])
@@ -227,7 +239,8 @@ def test_viterbi_finds_the_best_path():
 
     best = max(itertools.product(range(2), repeat=5), key=value_of)
     value, states = model.decode(X)
-    assert states.tolist() == list(best) and value == pytest.approx(value_of(best))
+    assert states.tolist() == list(best)
+    assert value == pytest.approx(value_of(best))
 
 
 def test_files_keep_everything(data, fitted, tmp_path):
@@ -237,7 +250,8 @@ def test_files_keep_everything(data, fitted, tmp_path):
     fitted.save(tmp_path / "model")
     loaded = swiftem.load(tmp_path / "model")
     same(loaded, fitted)
-    assert loaded.feature_names_in_.tolist() == ["a", "b"] and loaded.method_ == "em"
+    assert loaded.feature_names_in_.tolist() == ["a", "b"]
+    assert loaded.method_ == "em"
     assert (loaded.predict(frame, LENGTHS) == fitted.predict(frame, LENGTHS)).all()
     same(loaded.partial_fit(frame, lengths=LENGTHS), fitted.partial_fit(frame, lengths=LENGTHS))
     mixed = {"poisson": [0], "bernoulli": [1]}
@@ -265,7 +279,8 @@ def test_partial_fit_takes_whole_sequences(data, missing, family):
     model = HiddenMarkovModel(2, family=family, random_state=0, missing="ignore" if missing else "error")
     for start in (0, 100, 200):
         model.partial_fit(X[start : start + 100], lengths=[60, 40])
-    assert model.n_iter_ >= 3 and model.method_ == "sem"
+    assert model.n_iter_ >= 3
+    assert model.method_ == "sem"
     whole = HiddenMarkovModel(2, family=family, random_state=0, missing=model.missing).fit(
         X, lengths=[60, 40] * 3
     )
@@ -332,7 +347,8 @@ def test_warm_start_continues(data):
         )
     before = model.score(X, lengths=LENGTHS)
     model.set_params(max_iter=500).fit(X, lengths=LENGTHS)
-    assert model.converged_ and model.score(X, lengths=LENGTHS) > before
+    assert model.converged_
+    assert model.score(X, lengths=LENGTHS) > before
 
 
 def test_selection(data):
@@ -340,7 +356,8 @@ def test_selection(data):
     chosen = HiddenMarkovModel(random_state=0).select(X, range(1, 4), lengths=LENGTHS)
     assert chosen.best.n_components == 2
     assert [row.n_components for row in chosen.table] == [1, 2, 3]
-    assert "states" in repr(chosen) and chosen.to_pandas().shape[0] == 3
+    assert "states" in repr(chosen)
+    assert chosen.to_pandas().shape[0] == 3
     assert chosen.plot().get_ylabel() == "bic"
 
 
@@ -364,7 +381,8 @@ def test_pictures(data, fitted):
     pytest.importorskip("matplotlib")
     X, _ = data
     axes = fitted.plot_states(X[:100])
-    assert axes.get_ylabel() == "column 0" and axes.get_xlabel() == "step"
+    assert axes.get_ylabel() == "column 0"
+    assert axes.get_xlabel() == "step"
     axes = fitted.plot_transitions()
     assert len(axes.texts) == 4
     assert fitted.plot_convergence().get_ylabel() == "mean log-likelihood"

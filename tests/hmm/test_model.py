@@ -143,7 +143,7 @@ def test_compiled_passes_are_the_definition_also_where_numbers_underflow(scale, 
     y = scale * rng.normal(size=(400, 1))
     source = source_of(y, [1, 9, 190, 200])
     emissions = models.GaussianMixtureModel(K, covariance="diag", reg_covar=1e-3)
-    problem, theta = problem_of(emissions, source)
+    _problem, theta = problem_of(emissions, source)
     means = scale * np.array([[-1.0], [0.0], [1.0]])
     theta = theta._replace(emissions=emissions.theta(means=means, covariances=np.ones((K, 1))))
     if zeros:  # left-right
@@ -190,7 +190,8 @@ def test_threads_change_no_bit():
         found.append((problem.compute.full(theta), problem.compute.remember(theta)[1]))
     swiftem.set_threads(None)
     for s, memory in found[1:]:
-        assert np.array_equal(s, found[0][0]) and np.array_equal(memory, found[0][1])
+        assert np.array_equal(s, found[0][0])
+        assert np.array_equal(memory, found[0][1])
 
 
 def test_impossible_sequences_are_an_error():

@@ -10,12 +10,12 @@ import numpy as np
 from swiftem.core.algorithm import Iterate
 from swiftem.core.checkpoint import check_form
 from swiftem.core.problem import Problem
-from swiftem.core.types import Array
+from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.fit.driver import Outcome, Phase, drive
 from swiftem.fit.watch import NoStart, StartWatch
 from swiftem.hmm.model import BoundMarkov, MarkovTheta
-from swiftem.hmm.sequences import SequenceSource
+from swiftem.hmm.sequences import SequenceSource, steps_of
 from swiftem.methods.accelerated import Squarem
 from swiftem.mixture.fit import EM_PASSES, Em, MixtureFit, MixtureStep, Run, certified, new_fit
 from swiftem.mixture.look import LOOKED_AT, Look
@@ -46,7 +46,7 @@ class MarkovStep(MixtureStep):
         if self.fit.s is not None:
             check_form("s", self.fit.s, np.empty(self._markov.size))
 
-    def _dead(self, s: Array) -> Array:
+    def _dead(self, s: Array) -> Index:
         """Return the states without steps."""
         return starts_of(self._markov.emissions).dead(self._markov.unpack(s).emissions, self._rows)
 
@@ -67,8 +67,8 @@ class MarkovEm(MarkovStep, Em):
                 raise ValueError(starts.ILL_DEFINED)
             return False
         fit.reseeded += len(gone)
-        given = fit.theta.emissions, parts.emissions, gone, fit.rng
-        emissions = reseed(bound.emissions, self._source.steps, *given)
+        steps, before = self._source.steps, fit.theta.emissions
+        emissions = reseed(bound.emissions, steps, before, parts.emissions, gone, fit.rng)
         # Ways into these states, which the others may have lost.
         start, transitions = (
             (1.0 - SHARE) * p + SHARE * q for p, q in zip(fit.theta, bound.uniform(), strict=False)
@@ -100,8 +100,9 @@ def some_sequences(problem: Problem) -> Problem:
     if enough >= source.n:
         return problem
     batch = source.take(np.sort(order[: max(enough, 2)]))
-    rows = ArraySource(batch.y.rows, allow_missing=source.allow_missing)
-    return problem.on(SequenceSource(rows, batch.y.lengths, batch.weight))
+    steps = steps_of(batch)
+    rows = ArraySource(steps.rows, allow_missing=source.allow_missing)
+    return problem.on(SequenceSource(rows, steps.lengths, batch.weight))
 
 
 def fit_sequences(

@@ -47,7 +47,7 @@ from swiftem.hmm.compute.recursions import most_likely
 from swiftem.hmm.fit import fit_sequences
 from swiftem.hmm.model import BoundMarkov, MarkovModel, MarkovTheta
 from swiftem.hmm.read import divided, sequences_of
-from swiftem.hmm.sequences import SequenceSource, Steps
+from swiftem.hmm.sequences import SequenceSource, Steps, steps_of
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.estimator import MixtureEstimator
@@ -225,10 +225,10 @@ n_features_in_, feature_names_in_
 
     def _mixture(self) -> MixtureEstimator:
         """Return the unfitted mixture that reads steps, and is the states' distributions after a fit."""
-        common = {"missing": self.missing, "device": "cpu", "init_params": self.init_params}
+        common: dict[str, Any] = {"missing": self.missing, "device": "cpu", "init_params": self.init_params}
         if isinstance(self.family, str) and self.family == "gaussian":
-            kind = {"covariance_type": self.covariance_type, "reg_covar": self.reg_covar}
-            return GaussianMixture(self.n_components, **kind, **common)
+            common |= {"covariance_type": self.covariance_type, "reg_covar": self.reg_covar}
+            return GaussianMixture(self.n_components, **common)
         return Mixture(self.n_components, family=self.family, smoothing=self.smoothing, **common)
 
     def _model(self, mixture: MixtureEstimator) -> MarkovModel:
@@ -248,10 +248,10 @@ n_features_in_, feature_names_in_
         return MarkovModel(emissions, self.startprob_prior, self.transmat_prior, *given)
 
     def _read(
-        self, mixture: MixtureEstimator, data: tuple[Any, ...], weight: Any = None, *, reset: bool
+        self, mixture: MixtureEstimator, data: tuple[Any, Any, Any], weight: Any = None, *, reset: bool
     ) -> SequenceSource:
         """Return the sequences; ``data`` are X, lengths and sequence."""
-        X, lengths = divided(*data, allow_missing=self.missing == "ignore")
+        X, lengths = divided(*data, self.missing == "ignore")
         rows = mixture._read(X, None, reset=True).source if reset else mixture._source(X)
         return sequences_of(rows, lengths, weight)
 
@@ -445,7 +445,7 @@ n_features_in_, feature_names_in_
         check_is_fitted(self)
         source = self._read(self.emissions_, (X, lengths, sequence), reset=False)
         emissions = Emissions(self._bound(source), self._theta)
-        work = ((emissions, batch.y) for batch in source.blocks(PART))
+        work = ((emissions, steps_of(batch)) for batch in source.blocks(PART))
         with one_thread_blas(), closing(in_order(function, work)) as done:
             yield from done
 
@@ -692,7 +692,7 @@ n_features_in_, feature_names_in_
         source = self._read(self.emissions_, (X, lengths, sequence), reset=False)
         states = self.predict(X, lengths, sequence)
         names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.n_features_in_)])
-        values = source.take(np.arange(source.n)).y.rows[:, column]
+        values = steps_of(source.take(np.arange(source.n))).rows[:, column]
         return plots.draw_states(values, states, str(names[column]), axes)
 
     def plot_transitions(self, axes: Any = None) -> Any:

@@ -29,7 +29,7 @@ from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.hmm.compute import HMM, numpy
-from swiftem.hmm.sequences import SequenceSource, Steps
+from swiftem.hmm.sequences import SequenceSource, Steps, steps_of
 from swiftem.mixture.components import BoundComponents, width_of
 from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.scores import AnyMixtureModel
@@ -167,10 +167,11 @@ class MarkovModel(Model):
 
     def bind_past(self, source: Source, centre: Array, share: float) -> BoundMarkov:
         """Return the model for more sequences, with statistics about ``centre`` and a part of the priors."""
-        emissions = self.emissions if self.missing == "error" else self.emissions.with_holes()
-        if len(centre) != emissions.width(width_of(source.steps)):
+        emissions, steps = self.emissions, _sequences(source).steps
+        emissions = emissions if self.missing == "error" else emissions.with_holes()
+        if len(centre) != emissions.width(width_of(steps)):
             _, centre = emissions.widened(np.empty(0), centre)
-        bound = self._bound(emissions.bind(source.steps, centre=centre), source)
+        bound = self._bound(emissions.bind(steps, centre=centre), source)
         priors = bound.start_prior * share, bound.transitions_prior * share
         return BoundMarkov(bound.model, starts_of(bound.emissions).with_share(share), *priors)
 
@@ -280,7 +281,7 @@ class BoundMarkov(BoundModel):
 
     def posterior(self, batch: Batch, theta: MarkovTheta) -> tuple[Array, Array]:
         """E-step: statistics (b, q) and log-likelihood (b,) of the sequences."""
-        steps = _steps(batch)
+        steps = steps_of(batch)
         logs, rows = self.log_densities(steps, theta), np.empty((len(batch.index), self.size))
         log_likelihood = np.empty(len(rows))
         for i, here in enumerate(map(slice, steps.begin[:-1], steps.begin[1:])):
@@ -293,7 +294,9 @@ class BoundMarkov(BoundModel):
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of the sequences' statistics."""
-        return np.einsum("i,iq->q", weight, rows)  # not by BLAS, whose last bit depends on its threads
+        return np.asarray(
+            np.einsum("i,iq->q", weight, rows)
+        )  # not by BLAS, whose last bit depends on its threads
 
     def unpack(self, s: Array) -> MarkovStatistics:
         """Return named views of flat statistics; those of the mixture in a new array, with its counts."""
@@ -317,7 +320,7 @@ class BoundMarkov(BoundModel):
         """Return whether there are sequences, and the mixture's M-step exists."""
         parts = self.unpack(s)
         is_finite = bool(np.isfinite(s).all())
-        return is_finite and (parts.start > 0.0).any() and self.emissions.in_domain(parts.emissions)
+        return is_finite and bool((parts.start > 0.0).any()) and self.emissions.in_domain(parts.emissions)
 
     def m_step(self, s: Array) -> MarkovTheta:
         """Return θ; a row of transitions without counts is uniform over those not fixed to zero."""
@@ -339,11 +342,6 @@ class BoundMarkov(BoundModel):
         """Return ones for probabilities, and the mixture's factors."""
         k, emissions = self.n_components, self.emissions.unit_factors(self.unpack(s).emissions)
         return np.concatenate([np.ones(k + k * k), emissions[k:]])
-
-
-def _steps(batch: Batch) -> Steps:
-    assert isinstance(batch.y, Steps)
-    return batch.y
 
 
 def _normalised(counts: Array, prior: Array, allowed: NDArray[np.bool_]) -> Array:

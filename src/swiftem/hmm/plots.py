@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def draw_states(values: Array, states: Index, name: str, axes: Any = None) -> An
     plain_axes(axes, x="step", y=name)
     edges = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), len(states)]
     drawn: set[int] = set()
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         state = int(states[start])
         label = f"state {state}" if state not in drawn else None
         axes.axvspan(

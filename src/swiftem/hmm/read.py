@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -52,6 +52,7 @@ def divided(
         return X, None if lengths is None else _checked_lengths(in_numpy(lengths))
     if lengths is not None:
         raise ValueError("lengths must be left out if sequence is given.")
+    runs: Iterable[Runs]
     if are_paths(X):
         runs = _runs_in_files([X] if not isinstance(X, list | tuple) else X, sequence)
         X = open_source(X, drop=[sequence], allow_missing=allow_missing)
@@ -135,7 +136,7 @@ def _runs_in_files(paths: Sequence[Any], sequence: str | int) -> Iterator[Runs]:
             yield _runs(arrays[0].to_numpy(zero_copy_only=False))
 
 
-def _lengths_of(parts: Iterator[Runs] | list[Runs]) -> Index:
+def _lengths_of(parts: Iterable[Runs]) -> Index:
     """Return the numbers of steps of sequences from runs of ids; an id may only continue in the next part."""
     lengths: list[int] = []
     seen: set[Any] = set()

@@ -49,6 +49,12 @@ class Steps(NamedTuple):
         return Batch(self.rows, np.ones(n), np.arange(first, first + n))
 
 
+def steps_of(batch: Batch) -> Steps:
+    """Return the steps of a batch of sequences."""
+    assert isinstance(batch.y, Steps)
+    return batch.y
+
+
 def parts_of(edges: Index, most: int = 1 << 62) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of the sequences of each part: about a page of steps, at most ``most`` sequences.
 
@@ -127,14 +133,14 @@ class SequenceSource(Source):
             return self.rows
         if isinstance(self.rows, ArraySource):
             batch = self.take(np.arange(self.n))
-            return ArraySource(batch.y.rows, self._of_steps(batch), allow_missing=self.allow_missing)
+            return ArraySource(steps_of(batch).rows, self._of_steps(batch), allow_missing=self.allow_missing)
         return BlockSource(
-            lambda: ((batch.y.rows, self._of_steps(batch)) for batch in self.blocks(self.n)),
+            lambda: ((steps_of(batch).rows, self._of_steps(batch)) for batch in self.blocks(self.n)),
             allow_missing=self.allow_missing,
         )
 
     def _of_steps(self, batch: Batch) -> Array | None:
-        return None if self.weight is None else np.repeat(batch.weight, batch.y.lengths)
+        return None if self.weight is None else np.repeat(batch.weight, steps_of(batch).lengths)
 
     def bytes_needed(self, streams: int) -> int:
         """Return the bytes of the rows that passes and draws hold, a few for each thread."""
@@ -171,9 +177,8 @@ class SequenceSource(Source):
 
     def blocks(self, rows: int) -> Iterator[Batch]:
         """Yield all sequences in order, at most ``rows`` at a time, and few steps unless one has many."""
-        held, at, given = self.take(np.arange(0)).y.rows, 0, iter(())
-        if not isinstance(self.rows, ArraySource):
-            given = (batch.y for batch in self.rows.blocks(self.rows.chunk_rows))
+        held, at = steps_of(self.take(np.arange(0))).rows, 0
+        given = (batch.y for batch in self.rows.blocks(max(self.rows.chunk_rows, STEPS)))
         for start, stop in parts_of(np.append(0, np.cumsum(self.lengths)), rows):
             index = np.arange(start, stop)
             if isinstance(self.rows, ArraySource):

@@ -29,7 +29,7 @@ class Emissions:
     def __init__(self, model: BoundMarkov, theta: MarkovTheta) -> None:
         self.model, self.theta, self.bound = model, theta, model.emissions
         k = model.n_components
-        self._is_matrix = self.bound.code >= LINEAR and self.bound.row_length == k  # type: ignore[attr-defined]
+        self._is_matrix = self.bound.code >= LINEAR and self.bound.row_length == k
         self._d = len(self.bound.origin)
         if self._is_matrix:
             self._given = self.bound.coefficients(theta.emissions._replace(weights=np.ones(k)))
@@ -65,7 +65,7 @@ class Emissions:
         products, samples = None, features[1 : 1 + self._d]
         if self.bound.shares_products:
             products = (samples if weight is None else samples * weight) @ samples.T
-        return self._flat((features @ weighted).T[None], products)[0]
+        return np.asarray(self._flat((features @ weighted).T[None], products)[0])
 
     def _flat(self, sums: Array, products: Array | None) -> Array:
         """Return sums of γ ⊗ T(y) (n, K, 1 + p) as the mixture has them; Σ yyᵀ if that is shared."""

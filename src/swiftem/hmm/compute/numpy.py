@@ -38,7 +38,8 @@ def forward_backward(logs: Array, start: Array, transitions: Array) -> tuple[Arr
 
     def log_sum(values: Array) -> float:
         largest = values.max()
-        return largest + np.log(np.exp(values - largest).sum()) if largest > -inf else largest
+        sums = np.log(np.exp(values - largest).sum()) if largest > -inf else 0.0
+        return largest + sums  # type: ignore[no-any-return]
 
     n, k = logs.shape
     ahead, gamma, back, counts = np.empty((n, k)), np.zeros((n, k)), np.zeros(k), np.zeros((k, k))

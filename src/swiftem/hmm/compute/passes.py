@@ -19,7 +19,7 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.hmm.compute import recursions
 from swiftem.hmm.compute.emissions import Emissions
 from swiftem.hmm.model import IMPOSSIBLE, BoundMarkov, MarkovTheta
-from swiftem.hmm.sequences import STEPS, Steps, parts_of
+from swiftem.hmm.sequences import STEPS, Steps, parts_of, steps_of
 from swiftem.kernels.threads import in_order, one_thread_blas
 
 
@@ -104,7 +104,7 @@ class PartSums(NamedTuple):
         Their statistics, or the weighted sum of these.
     """
 
-    index: Index
+    index: Index  # type: ignore[assignment]  # hides tuple.index
     log_likelihood: Array
     rows: Array
 
@@ -116,7 +116,7 @@ class PassesCompute(Compute):
 
     def _part(self, batch: Batch, emissions: Emissions, is_sum: bool) -> PartSums:
         """Return the E-step of a part: the weighted sum of its statistics, or those of each sequence."""
-        model, steps, n = self._model, _steps(batch), len(batch.index)
+        model, steps, n = self._model, steps_of(batch), len(batch.index)
         k, is_plain = model.n_components, not is_sum or self._source.weight is None
         start, counts, log_likelihood = np.empty((n, k)), np.empty((n, k, k)), np.zeros(n)
         sums = np.zeros((1 if is_sum else n, model.emissions.size - k))
@@ -193,11 +193,6 @@ class PassesCompute(Compute):
         return results
 
 
-def _steps(batch: Batch) -> Steps:
-    assert isinstance(batch.y, Steps)
-    return batch.y
-
-
 def divided(batch: Batch) -> Iterator[Batch]:
     """Yield the parts of a batch, as many sequences as have about a page of steps.
 
@@ -205,7 +200,7 @@ def divided(batch: Batch) -> Iterator[Batch]:
     >>> [part.index.tolist() for part in divided(Batch(steps, np.ones(3), np.array([7, 8, 9])))]
     [[7], [8], [9]]
     """
-    steps = _steps(batch)
+    steps = steps_of(batch)
     for start, stop in parts_of(steps.begin):
         own = Steps(steps.rows[steps.begin[start] : steps.begin[stop]], steps.begin[start : stop + 1])
         own = own._replace(begin=own.begin - own.begin[0])
