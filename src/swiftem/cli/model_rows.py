@@ -57,6 +57,9 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
     if choice.missing is None:
         choice = replace(choice, missing=getattr(model, "missing", "ignore"))
     names, width = names_of(model), int(model.n_features_in_)
+    sequence = getattr(model, "sequence_name_", None)
+    if sequence is not None and not names:
+        choice = replace(choice, drop=[*choice.drop, sequence])
     found = read_names(path) if names and choice.columns is None else ()
     if not names and choice.columns is None and not choice.drop:
         choice = _as_fitted(model, path, choice)
@@ -74,7 +77,23 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
         widths = {width + is_regression(model)} | ({width} if not needs_response else set())
         table = _by_position(path, choice, names, widths)
     table = _with_levels(path, table, levels, names)
-    return rows_of(table, table.values.shape[1] > width)
+    rows = rows_of(table, table.values.shape[1] > width)
+    return rows if sequence is None else in_sequences(rows, [path], choice, sequence)
+
+
+def check_sequences(choice: Choice) -> None:
+    """Raise ValueError for what sequences cannot have."""
+    needed = {"weights": choice.weights, "response": choice.response, "missing": choice.skips or None}
+    for name in (name for name, value in needed.items() if value is not None):
+        raise ValueError(f"{name} must be left out with sequence: all steps of a sequence count alike.")
+
+
+def in_sequences(rows: Rows, paths: Sequence[Path], choice: Choice, sequence: str) -> Rows:
+    """Return rows with the numbers of steps of the sequences that a column of the files names."""
+    from swiftem.hmm.read import lengths_in_files
+
+    check_sequences(choice)
+    return replace(rows, lengths=lengths_in_files(paths, sequence))
 
 
 def _levels(model: Any, names: Sequence[str]) -> dict[int, tuple[Any, ...]]:

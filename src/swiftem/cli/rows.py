@@ -40,6 +40,8 @@ class Rows:
         What is fitted.
     d : int
         Number of columns of X.
+    lengths : ndarray of int, or None
+        Numbers of steps, if the rows are the steps of sequences.
     weights, labels, index
         As in :class:`swiftem.data.tables.Table`.
     names, response : names of the columns
@@ -66,10 +68,13 @@ class Rows:
     numbers: Sequence[int] = ()
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
     layout: tuple[int, ...] = ()
+    lengths: Index | None = None
 
     @property
     def data(self) -> tuple[Any, ...]:
-        """What the methods of the estimator take: X, or X and y."""
+        """What the methods of the estimator take: X, or X and y, or an array for each sequence."""
+        if self.lengths is not None and isinstance(self.X, np.ndarray):
+            return (np.split(self.X, np.cumsum(self.lengths)[:-1]),)
         return (self.X,) if self.y is None else (self.X, self.y)
 
     @property
@@ -82,7 +87,8 @@ class Rows:
     @property
     def n_missing(self) -> int:
         """Number of missing cells."""
-        return sum(int(((part != part) | (part == None)).sum()) for part in self.data)  # noqa: E711
+        parts = self.data if self.lengths is None else (self.X,)
+        return sum(int(((part != part) | (part == None)).sum()) for part in parts)  # noqa: E711
 
     def check_enough(self, n_components: int) -> None:
         """Raise ValueError if there are fewer rows of positive weight than components, or fewer than two."""

@@ -154,6 +154,8 @@ class HiddenMarkovModel(DensityMixin, Estimator):  # type: ignore[misc]
         The states' distributions as a mixture; its weights are the share of steps in each state. Its
         fitted attributes, such as ``means_`` and ``covariances_``, or ``params_`` and ``family_``, are the
         model's, too.
+    sequence_name_ : str or None
+        Column that named the sequences.
     converged_, n_iter_, lower_bound_, lower_bounds_, method_, history_, stationarity_, log_likelihood_, \
 n_features_in_, feature_names_in_
         As in :class:`swiftem.Mixture`; objectives and log-likelihoods are means over steps.
@@ -171,6 +173,7 @@ n_features_in_, feature_names_in_
     array([0.9, 0.9])
     """
 
+    _results: ClassVar[Mapping[str, type]] = Estimator._results | {"sequence_name_": str}  # type: ignore[operator]
     _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
         **COMMON,
         "family": Mixture._allowed["family"],
@@ -252,8 +255,14 @@ n_features_in_, feature_names_in_
     ) -> SequenceSource:
         """Return the sequences; ``data`` are X, lengths and sequence."""
         X, lengths = divided(*data, self.missing == "ignore")
-        rows = mixture._read(X, None, reset=True).source if reset else mixture._source(X)
+        rows = mixture._read(X, None, reset=True).source if reset else self._as_fitted()._source(X)
         return sequences_of(rows, lengths, weight)
+
+    def _as_fitted(self) -> MixtureEstimator:
+        """Return the emissions with the names of columns and the parameters of today."""
+        if "feature_names_in_" in vars(self):
+            self.emissions_.feature_names_in_ = self.feature_names_in_
+        return self.emissions_.set_params(missing=self.missing)
 
     @property
     def _theta(self) -> MarkovTheta:
@@ -300,6 +309,7 @@ n_features_in_, feature_names_in_
         data = (X, self._lengths(X, y, lengths), sequence)
         source = self._read(mixture, data, sample_weight, reset=True)
         self._fit(source, mixture, warm)
+        self.sequence_name_ = sequence if isinstance(sequence, str) else None
         return self
 
     def _fit(self, source: SequenceSource, mixture: MixtureEstimator, warm: MarkovTheta | None) -> None:
@@ -420,7 +430,8 @@ n_features_in_, feature_names_in_
         )
         seen = past.seen + source.total_weight
         bound = self._model(self.emissions_).bind_past(source, past.centre, source.total_weight / seen)
-        s = Problem(bound.model, source, bound=bound).compute.full(theta)
+        compute = Problem(bound.model, source, bound=bound).compute
+        s, self.lower_bound_ = compute.full(theta), -compute.objective(theta)
         share = 1.0 - (past.seen / seen) ** (1.0 + past.power)
         if isinstance(self.method, OnlineEM) and "step_size" not in self.method.left_out:
             share = schedules.resolve(self.method.step_size, source.n, source.n)(self.n_iter_ + 1)
@@ -487,7 +498,7 @@ n_features_in_, feature_names_in_
         check_choice("algorithm", algorithm, ("viterbi", "map"))
         function = most_likely_states if algorithm == "viterbi" else likely_states
         values, states = zip(*self._over(function, X, lengths, sequence), strict=True)
-        return float(sum(values)), np.concatenate(states)
+        return float(np.concatenate(values).sum()), np.concatenate(states)
 
     def predict_proba(self, X: Any, lengths: ArrayLike | None = None, sequence: Any = None) -> Array:
         """Return the probabilities of the states (t, K) of each step, given its whole sequence.
@@ -564,7 +575,23 @@ n_features_in_, feature_names_in_
 
     def _criteria(self, X: Any, lengths: Any, sequence: Any, sample_weight: Any) -> dict[str, float]:
         mean, steps = self._total(X, None, lengths, sequence, sample_weight)
-        return criteria(mean * steps, steps, self._n_parameters())
+        return criteria(mean * steps, steps, self._n_parameters()) | {"total": mean * steps}
+
+    def icl(
+        self, X: Any, lengths: ArrayLike | None = None, sequence: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Return the integrated completed likelihood criterion: BIC with the most likely states as data.
+
+        Parameters
+        ----------
+        X, lengths, sequence, sample_weight
+            As in :meth:`fit`.
+        """
+        parts = self._over(most_likely_states, X, lengths, sequence)
+        values = np.concatenate([values for values, _ in parts])
+        found = self._criteria(X, lengths, sequence, sample_weight)
+        weight = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
+        return found["bic"] + 2.0 * (found["total"] - float(weight @ values))
 
     def _n_parameters(self) -> int:
         """Return the number of free parameters."""
@@ -640,6 +667,25 @@ n_features_in_, feature_names_in_
         one_step = SequenceSource(ArraySource(np.zeros((1, self.n_features_in_))), np.array([1]))
         return starts_of(self._bound(one_step).emissions).draw(self._theta.emissions, states, rng), states
 
+    def impute(
+        self, X: Any, lengths: ArrayLike | None = None, sequence: Any = None, random_state: Any = None
+    ) -> NDArray[Any]:
+        """Return the steps with missing cells filled in, given their whole sequences.
+
+        Parameters
+        ----------
+        X, lengths, sequence
+            As in :meth:`fit`; in memory.
+        random_state : int, RandomState or None
+            None: cells have their mean. Otherwise they are random draws.
+        """
+        gamma = self.predict_proba(X, lengths, sequence)
+        source = self._read(self.emissions_, (X, lengths, sequence), reset=False)
+        seed = None if random_state is None else check_random_state(random_state).randint(2**31 - 1)
+        rng = None if seed is None else np.random.default_rng(seed)
+        steps, theta = steps_of(source.take(np.arange(source.n))), self._theta.emissions
+        return np.asarray(starts_of(self._bound(source).emissions).imputed(steps.rows, gamma, theta, rng))
+
     def summary(self) -> Table:
         """Return a table to print: start, transitions and distribution of each state.
 
@@ -658,7 +704,7 @@ n_features_in_, feature_names_in_
         column 0    poisson  rate 1   rate 4
         """
         check_is_fitted(self)
-        table, states = self.emissions_.summary(), range(self.n_components)
+        table, states = self._as_fitted().summary(), range(self.n_components)
         blank = [""] * (len(table.columns) - self.n_components - 1)
         shares, *others = table.rows
         chain = {"start": self.startprob_} | {f"to state {k}": self.transmat_[:, k] for k in states}
@@ -774,17 +820,16 @@ def smooth(emissions: Emissions, steps: Steps) -> tuple[Array, Array]:
     return gamma, terms
 
 
-def likely_states(emissions: Emissions, steps: Steps) -> tuple[float, Index]:
-    """Return the most likely state of each step, and the sum of their log-probabilities."""
+def likely_states(emissions: Emissions, steps: Steps) -> tuple[Array, Index]:
+    """Return the log-probability of the most likely state of each step, and these states."""
     gamma, _ = smooth(emissions, steps)
-    return float(np.log(gamma.max(axis=1)).sum()), gamma.argmax(axis=1)
+    return np.log(gamma.max(axis=1)), gamma.argmax(axis=1)
 
 
-def most_likely_states(emissions: Emissions, steps: Steps) -> tuple[float, Index]:
-    """Return the most likely sequences of states, and the log joint density."""
-    logs, value, states = emissions.densities(steps)[0], 0.0, []
-    for first, stop in pairwise(steps.begin.tolist()):
-        found, own = most_likely(logs[first:stop], *emissions.theta.logs)
-        value += own
-        states.append(found)
-    return value, np.concatenate(states)
+def most_likely_states(emissions: Emissions, steps: Steps) -> tuple[Array, Index]:
+    """Return the log joint densities of sequences and their most likely states, and these states."""
+    logs = emissions.densities(steps)[0]
+    found = [
+        most_likely(logs[first:stop], *emissions.theta.logs) for first, stop in pairwise(steps.begin.tolist())
+    ]
+    return np.array([value for _, value in found]), np.concatenate([states for states, _ in found])

@@ -52,16 +52,17 @@ def divided(
         return X, None if lengths is None else _checked_lengths(in_numpy(lengths))
     if lengths is not None:
         raise ValueError("lengths must be left out if sequence is given.")
-    runs: Iterable[Runs]
     if are_paths(X):
-        runs = _runs_in_files([X] if not isinstance(X, list | tuple) else X, sequence)
-        X = open_source(X, drop=[sequence], allow_missing=allow_missing)
-    elif not isinstance(sequence, str | int):
-        runs = [_runs(np.asarray(in_numpy(sequence)))]
-    else:
-        X, ids = _without_column(X, sequence)
-        runs = [_runs(ids)]
-    return X, _lengths_of(runs)
+        given = open_source(X, drop=[sequence], allow_missing=allow_missing)
+        return given, lengths_in_files(X if isinstance(X, list | tuple) else [X], sequence)
+    if isinstance(sequence, str | int):
+        X, sequence = _without_column(X, sequence)
+    return X, _lengths_of([_runs(np.asarray(in_numpy(sequence)))])
+
+
+def lengths_in_files(paths: Sequence[Any], sequence: str | int) -> Index:
+    """Return the numbers of steps of the sequences that a column of files names."""
+    return _lengths_of(_runs_in_files(paths, sequence))
 
 
 def sequences_of(rows: Source, lengths: Index | None, sample_weight: ArrayLike | None) -> SequenceSource:
