@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from swiftem.core.types import Array, Index
+from swiftem.mixture.tables.profile import percent_text
 from swiftem.show.drawing import COLOURS, new_axes, plain_axes
 
 
@@ -47,6 +48,6 @@ def draw_transitions(transitions: Array, axes: Any = None) -> Any:
     axes.imshow(transitions, cmap="Blues", vmin=0.0, vmax=1.0)
     for i, j in np.ndindex(k, k):
         colour = "white" if transitions[i, j] > 0.6 else "black"
-        axes.text(j, i, f"{100 * transitions[i, j]:.3g} %", ha="center", va="center", color=colour)
+        axes.text(j, i, percent_text(float(transitions[i, j])), ha="center", va="center", color=colour)
     axes.set(xlabel="next state", ylabel="state", xticks=range(k), yticks=range(k))
     return axes
