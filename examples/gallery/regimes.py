@@ -2,8 +2,8 @@
 Calm and turbulent days
 =======================
 
-The price of a share moves little for months, then much for weeks. A hidden Markov model of its daily returns finds
-these regimes; the prices of Google's share from 2004 to 2008 come with matplotlib.
+The price of a share moves little for months, then much for weeks. A hidden Markov model of its daily returns
+finds these regimes; the prices of Google's share from 2004 to 2008 come with matplotlib.
 """
 
 import matplotlib.pyplot as plt
