@@ -74,6 +74,12 @@ def problem_of(kind: str, k: int, d: int, n: int, length: int) -> tuple[Sequence
     return source, model, model.theta(*start, means=y[: 50 * k : 50], covariances=covariances)
 
 
+def truth_of(k: int, d: int) -> dict[str, Any]:
+    """Return the parameters of the states."""
+    means = 1.5 * np.random.default_rng(1).normal(size=(k, d))
+    return {"means": means, "covariances": np.ones((k, d))}
+
+
 def em(
     source: SequenceSource, model: MarkovModel, theta: Any, number: int
 ) -> Callable[[], tuple[float, Any]]:
