@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -49,7 +49,7 @@ from swiftem.hmm.model import BoundMarkov, MarkovModel, MarkovTheta
 from swiftem.hmm.read import divided, sequences_of
 from swiftem.hmm.sequences import SequenceSource, Steps, steps_of
 from swiftem.kernels.threads import in_order, one_thread_blas
-from swiftem.methods import Method, OnlineEM
+from swiftem.methods import METHODS, Method, OnlineEM
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.file import file_types
 from swiftem.mixture.fit import MixtureFit
@@ -69,6 +69,8 @@ __all__ = ["HiddenMarkovModel"]
 T = TypeVar("T")
 PART = 4096
 """Maximum number of sequences computed at a time."""
+BATCHES, BATCH_STEPS = 128, 1024
+"""Batches of an epoch of a stochastic method, if each has so many steps."""
 NOT_CONVERGED = "The fit did not converge: increase max_iter or tol."
 POWER = 2.0
 """In a stream from scratch the weight of a step grows with this power of the total weight before it."""
@@ -317,7 +319,7 @@ n_features_in_, feature_names_in_
         problem = Problem(model, source, budget=limits)
         bound: BoundMarkov = problem.bound
         facts = Facts(source.n, int(source.lengths.sum()), bound.size, "named")
-        spec = resolve(self.get_params(deep=False), facts)
+        spec = resolve(self.get_params(deep=False) | {"method": self._method(source)}, facts)
         if spec.method is not None and source.n < 2:
             raise ValueError(
                 f"method must be 'em' for one sequence, got {spec.name!r}, which draws sequences."
@@ -349,6 +351,15 @@ n_features_in_, feature_names_in_
         self.log_likelihood_ = float(bound.penalty(fit.theta) - fit.objective)
         self._warn_of_end(fit, NOT_CONVERGED)
         self._past = Past(fit.s, starts_of(bound.emissions).about, source.total_weight)
+
+    def _method(self, source: SequenceSource) -> str | Method:
+        """Return the method with a batch size for sequences, unless it has one, or the library chooses it."""
+        method, steps = self.method, float(source.lengths.mean())
+        if isinstance(method, str):
+            if method == "auto":
+                return method
+            method = METHODS[method]()
+        return method.resolved(batch_size=min(source.n, max(source.n // BATCHES, ceil(BATCH_STEPS / steps))))
 
     def _starts(
         self, bound: BoundMarkov, source: SequenceSource, warm: MarkovTheta | None
