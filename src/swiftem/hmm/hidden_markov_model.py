@@ -25,6 +25,7 @@ from swiftem.core.process import clock
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.fit.config import budget
+from swiftem.fit.driver import StartWatch
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
@@ -39,25 +40,22 @@ from swiftem.fit.parameters import (
     one_of,
 )
 from swiftem.fit.selection import Candidate, Selection
-from swiftem.fit.watch import StartWatch
 from swiftem.hmm import plots
 from swiftem.hmm.compute.emissions import Emissions
 from swiftem.hmm.compute.passes import smoothed
 from swiftem.hmm.compute.recursions import most_likely
-from swiftem.hmm.fit import fit_sequences
+from swiftem.hmm.fit import MarkovEm
 from swiftem.hmm.model import BoundMarkov, MarkovModel, MarkovTheta
 from swiftem.hmm.read import divided, sequences_of
 from swiftem.hmm.sequences import SequenceSource, Steps, steps_of
 from swiftem.kernels.threads import in_order, one_thread_blas
 from swiftem.methods import METHODS, Method, OnlineEM
-from swiftem.mixture.estimator import MixtureEstimator
+from swiftem.mixture.estimator import MixtureEstimator, criteria
 from swiftem.mixture.file import file_types
-from swiftem.mixture.fit import MixtureFit
+from swiftem.mixture.fit import MixtureFit, certified, fit_from
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, resolve
-from swiftem.mixture.scores import criteria
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts
 from swiftem.mixture.starts.settings import Start, StartSettings
 from swiftem.mixture.tables.profile import percent_text
@@ -264,7 +262,8 @@ n_features_in_, feature_names_in_
         """Return the emissions with the names of columns and the parameters of today."""
         if "feature_names_in_" in vars(self):
             self.emissions_.feature_names_in_ = self.feature_names_in_
-        return self.emissions_.set_params(missing=self.missing)
+        self.emissions_.set_params(missing=self.missing)
+        return self.emissions_
 
     @property
     def _theta(self) -> MarkovTheta:
@@ -318,7 +317,7 @@ n_features_in_, feature_names_in_
         model, limits = self._model(mixture), budget()
         problem = Problem(model, source, budget=limits)
         bound: BoundMarkov = problem.bound
-        facts = Facts(source.n, int(source.lengths.sum()), bound.size, "named")
+        facts = Facts(source.n, int(source.lengths.sum()), bound.size, "named", is_free=False)
         spec = resolve(self.get_params(deep=False) | {"method": self._method(source)}, facts)
         if spec.method is not None and source.n < 2:
             raise ValueError(
@@ -330,15 +329,14 @@ n_features_in_, feature_names_in_
                 source, spec.for_run, statistics=bound.size, starts=True
             ).make_memory
             starts, seeds = kept.starts(partial(self._starts, bound, source, warm), lambda made: None)
-            last = (-inf, inf, inf)
 
             def one(number: int, watch: StartWatch) -> MixtureFit:
-                return fit_sequences(
-                    starts[number], problem, spec, seeds[number], watch, kept.of_start(number), last
-                )
+                given = problem, spec, seeds[number], watch, kept.of_start(number)
+                return fit_from(starts[number], *given, em_step=MarkovEm)
 
             with self._watcher(len(starts), most_passes=self.max_iter) as watcher:
                 fit = max(watcher.map(one), key=lambda fit: fit.bound if np.isfinite(fit.bound) else -inf)
+                fit = fit if spec.method is not None else certified(fit, problem, spec)
                 self._take(mixture, bound, fit.theta)
                 watcher.is_fitted = True
         self.converged_, self.n_iter_, self.method_ = (
@@ -350,7 +348,7 @@ n_features_in_, feature_names_in_
         self.history_, self.stationarity_ = History(fit.moments), fit.stationarity
         self.log_likelihood_ = float(bound.penalty(fit.theta) - fit.objective)
         self._warn_of_end(fit, NOT_CONVERGED)
-        self._past = Past(fit.s, starts_of(bound.emissions).about, source.total_weight)
+        self._past = Past(fit.s, bound.emissions.about, source.total_weight)
 
     def _method(self, source: SequenceSource) -> str | Method:
         """Return the method with a batch size for sequences, unless it has one, or the library chooses it."""
@@ -607,7 +605,7 @@ n_features_in_, feature_names_in_
     def _n_parameters(self) -> int:
         """Return the number of free parameters."""
         n_free = self._model(self.emissions_).n_free
-        return n_free + self.emissions_._n_parameters() - (self.n_components - 1)
+        return int(n_free + self.emissions_._n_parameters() - (self.n_components - 1))
 
     def select(
         self,
@@ -676,7 +674,7 @@ n_features_in_, feature_names_in_
             ends = start if t == 0 else ways[states[t - 1]]
             states[t] = min(int(np.searchsorted(ends, at * ends[-1], side="right")), last)
         one_step = SequenceSource(ArraySource(np.zeros((1, self.n_features_in_))), np.array([1]))
-        return starts_of(self._bound(one_step).emissions).draw(self._theta.emissions, states, rng), states
+        return self._bound(one_step).emissions.draw(self._theta.emissions, states, rng), states
 
     def impute(
         self, X: Any, lengths: ArrayLike | None = None, sequence: Any = None, random_state: Any = None
@@ -695,7 +693,7 @@ n_features_in_, feature_names_in_
         seed = None if random_state is None else check_random_state(random_state).randint(2**31 - 1)
         rng = None if seed is None else np.random.default_rng(seed)
         steps, theta = steps_of(source.take(np.arange(source.n))), self._theta.emissions
-        return np.asarray(starts_of(self._bound(source).emissions).imputed(steps.rows, gamma, theta, rng))
+        return np.asarray(self._bound(source).emissions.imputed(steps.rows, gamma, theta, rng))
 
     def summary(self) -> Table:
         """Return a table to print: start, transitions and distribution of each state.

@@ -27,13 +27,12 @@ from swiftem.core.checks import as_floats, check_simplex
 from swiftem.core.compute import Compute, Placement, choose
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Theta
+from swiftem.core.types import Array, Index, Theta
 from swiftem.hmm.compute import HMM, numpy
 from swiftem.hmm.sequences import SequenceSource, Steps, steps_of
 from swiftem.mixture.components import BoundComponents, width_of
 from swiftem.mixture.model import MixtureModel
-from swiftem.mixture.scores import AnyMixtureModel
-from swiftem.mixture.starts.family_starts import starts_of
+from swiftem.mixture.online import AnyMixtureModel
 
 IMPOSSIBLE = (
     "data must have a positive probability under the model, got a sequence without: a transition or a value "
@@ -173,7 +172,7 @@ class MarkovModel(Model):
             _, centre = emissions.widened(np.empty(0), centre)
         bound = self._bound(emissions.bind(steps, centre=centre), source)
         priors = bound.start_prior * share, bound.transitions_prior * share
-        return BoundMarkov(bound.model, starts_of(bound.emissions).with_share(share), *priors)
+        return BoundMarkov(bound.model, bound.emissions.with_share(share), *priors)
 
     def _bound(self, emissions: BoundComponents, source: Source) -> BoundMarkov:
         k = self.n_components
@@ -321,6 +320,20 @@ class BoundMarkov(BoundModel):
         parts = self.unpack(s)
         is_finite = bool(np.isfinite(s).all())
         return is_finite and bool((parts.start > 0.0).any()) and self.emissions.in_domain(parts.emissions)
+
+    @property
+    def ILL_DEFINED(self) -> str:
+        """The error for data that do not allow such states."""
+        return self.emissions.ILL_DEFINED
+
+    def dead(self, s: Array, n: int) -> Index:
+        """Return the states without steps."""
+        return self.emissions.dead(self.unpack(s).emissions, n)
+
+    def collapsed(self, s: Array) -> Index:
+        """Return the states without an M-step of their own, or all."""
+        found = self.emissions.collapsed(self.unpack(s).emissions)
+        return found if len(found) else np.arange(self.n_components)
 
     def m_step(self, s: Array) -> MarkovTheta:
         """Return θ; a row of transitions without counts is uniform over those not fixed to zero."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swiftem.core.checks import as_integers, in_numpy, shown
+from swiftem.core.checks import as_integers, in_numpy, read_sample_weight, shown
 from swiftem.core.source import Source
 from swiftem.core.types import Index
 from swiftem.data.array import ArraySource
@@ -18,7 +18,6 @@ from swiftem.data.columns import Columns
 from swiftem.data.stored import StoredSource
 from swiftem.data.table_files import ROWS, TableFile
 from swiftem.data.tables import are_paths, format_of, open_source, table_files
-from swiftem.data.weights import read_sample_weight
 from swiftem.hmm.sequences import SequenceSource
 
 Runs = tuple[list[Any], list[int]]
@@ -53,8 +52,8 @@ def divided(
     if lengths is not None:
         raise ValueError("lengths must be left out if sequence is given.")
     if are_paths(X):
-        given = open_source(X, drop=[sequence], allow_missing=allow_missing)
-        return given, lengths_in_files(X if isinstance(X, list | tuple) else [X], sequence)
+        source = open_source(X, drop=[sequence], allow_missing=allow_missing)
+        return source, lengths_in_files(X if isinstance(X, list | tuple) else [X], sequence)
     if isinstance(sequence, str | int):
         X, sequence = _without_column(X, sequence)
     return X, _lengths_of([_runs(np.asarray(in_numpy(sequence)))])

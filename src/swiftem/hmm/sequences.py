@@ -139,6 +139,16 @@ class SequenceSource(Source):
             allow_missing=self.allow_missing,
         )
 
+    def some(self, steps: int) -> SequenceSource:
+        """Return random sequences of about so many steps, always the same, or all if they are few."""
+        order = np.random.default_rng(0).permutation(self.n)
+        enough = int(np.searchsorted(np.cumsum(self.lengths[order]), steps)) + 1
+        if enough >= self.n:
+            return self
+        batch = self.take(np.sort(order[: max(enough, 2)]))
+        rows = ArraySource(steps_of(batch).rows, allow_missing=self.allow_missing)
+        return SequenceSource(rows, steps_of(batch).lengths, None if self.weight is None else batch.weight)
+
     def _of_steps(self, batch: Batch) -> Array | None:
         return None if self.weight is None else np.repeat(batch.weight, steps_of(batch).lengths)
 

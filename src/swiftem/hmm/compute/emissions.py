@@ -11,8 +11,13 @@ from swiftem.hmm.compute import recursions
 from swiftem.hmm.model import BoundMarkov, MarkovTheta
 from swiftem.hmm.sequences import Steps
 from swiftem.mixture.components import two_dimensional
-from swiftem.mixture.compute import LINEAR
-from swiftem.mixture.compute.numpy import FARTHEST, lower_triangle, squared_reach, whitened_squares
+from swiftem.mixture.compute.numpy import (
+    FARTHEST,
+    LINEAR,
+    lower_triangle,
+    squared_reach,
+    whitened_squares,
+)
 
 
 class Emissions:
