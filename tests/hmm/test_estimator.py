@@ -400,3 +400,11 @@ def test_the_estimator_checks_of_scikit_learn():
         found = check_estimator(HiddenMarkovModel(1), expected_failed_checks=reasons, on_fail=None)
     failed = [result["check_name"] for result in found if result["status"] == "failed"]
     assert failed == []
+
+
+def test_dask_collections_are_refused(data):
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(
+        TypeError, match="in memory or in files for a hidden Markov model, got a Dask collection"
+    ):
+        HiddenMarkovModel(2).fit(dask.from_array(data[0], chunks=100), lengths=LENGTHS)
