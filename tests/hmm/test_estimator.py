@@ -346,7 +346,9 @@ def test_warm_start_continues(data):
             X, lengths=LENGTHS
         )
     before = model.score(X, lengths=LENGTHS)
-    model.set_params(max_iter=500).fit(X, lengths=LENGTHS)
+    with pytest.raises(ValueError, match="n_components must be 2, as fitted, for warm_start, got 3"):
+        model.set_params(n_components=3).fit(X, lengths=LENGTHS)
+    model.set_params(n_components=2, max_iter=500).fit(X, lengths=LENGTHS)
     assert model.converged_
     assert model.score(X, lengths=LENGTHS) > before
 

@@ -57,7 +57,7 @@ from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, resolve
 from swiftem.mixture.starts.find_starts import find_starts
-from swiftem.mixture.starts.settings import Start, StartSettings
+from swiftem.mixture.starts.settings import Start, StartSettings, check_start
 from swiftem.mixture.tables.profile import percent_text
 from swiftem.show.numbers import counted, criterion_text, mean_text
 from swiftem.show.table import Table
@@ -302,10 +302,14 @@ n_features_in_, feature_names_in_
         Returns
         -------
         self
-            Ctrl-C leaves a fitted model, with a warning.
+            Ctrl-C leaves a fitted model, with a warning, unless the start is not found yet.
         """
         self._validate_params()
         warm = self._theta if self.warm_start and hasattr(self, "emissions_") else None
+        if warm is not None and len(warm.start) != self.n_components:
+            raise ValueError(
+                f"n_components must be {len(warm.start)}, as fitted, for warm_start, got {self.n_components}."
+            )
         mixture = self._mixture() if warm is None else self.emissions_
         data = (X, self._lengths(X, y, lengths), sequence)
         source = self._read(mixture, data, sample_weight, reset=True)
@@ -328,7 +332,12 @@ n_features_in_, feature_names_in_
             kept.allocate = limits.reserve(
                 source, spec.for_run, statistics=bound.size, starts=True
             ).make_memory
-            starts, seeds = kept.starts(partial(self._starts, bound, source, warm), lambda made: None)
+
+            def check(made: Any) -> None:
+                for start in made[0]:
+                    check_start(problem.bound, start.theta, start.s)
+
+            starts, seeds = kept.starts(partial(self._starts, bound, source, warm), check)
 
             def one(number: int, watch: StartWatch) -> MixtureFit:
                 given = problem, spec, seeds[number], watch, kept.of_start(number)
