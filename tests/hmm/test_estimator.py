@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -410,3 +411,30 @@ def test_dask_collections_are_refused(data):
         TypeError, match="in memory or in files for a hidden Markov model, got a Dask collection"
     ):
         HiddenMarkovModel(2).fit(dask.from_array(data[0], chunks=100), lengths=LENGTHS)
+
+
+def test_columns_of_text_and_families_by_type(tmp_path):
+    frame = pd.DataFrame({"kind": np.array(list("aab"))[np.arange(300) % 3], "n": np.arange(300) % 5})
+    frame["id"] = np.repeat([1, 2], 150)
+    for family in ("auto", {"categorical": ["kind"], "poisson": ["n"]}):
+        model = HiddenMarkovModel(2, family=family, random_state=0, max_iter=500).fit(frame, sequence="id")
+        assert model.categories_["kind"] == ("a", "b")
+        model.save(tmp_path / "model")
+        states = swiftem.load(tmp_path / "model").predict(frame, sequence="id")
+        assert (states == model.predict(frame, sequence="id")).all()
+
+
+@pytest.mark.parametrize("method", ["fiem", "spider"])
+def test_weights_and_memories_of_sequences_in_files(data, tmp_path, method):
+    X = np.tile(data[0], (20, 1))
+    lengths, weight = np.full(60, 100), np.tile([1.0, 0.0, 2.0], 20)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=np.repeat(np.arange(60), 100))
+    frame.to_parquet(tmp_path / "steps.parquet", row_group_size=333)
+    new = HiddenMarkovModel(2, method=method, random_state=0, max_iter=40)
+    with swiftem.config_context(memory_limit="200MB"):
+        stored = clone(new).fit(tmp_path / "steps.parquet", sequence="id", sample_weight=weight)
+    whole = clone(new).fit(X, lengths=lengths, sample_weight=weight)
+    assert stored.log_likelihood_ == pytest.approx(whole.log_likelihood_, abs=1e-4)
+    frame.to_csv(tmp_path / "steps.csv", index=False)
+    with pytest.raises(ValueError, match="can only be read in order"):
+        HiddenMarkovModel(2, method="fiem").fit(tmp_path / "steps.csv", sequence="id")
