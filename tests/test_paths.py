@@ -12,8 +12,8 @@ MOST = {
     "iteration": 11,
     "fit": 40,
     "resume": 23,
-    "topics": 47,
-    "parquet": 46,
+    "topics": 44,
+    "parquet": 45,
     "auto": 40,
     "sem-vr": 45,
 }

@@ -187,6 +187,22 @@ def mix(here: Path, cases: Path, rng: random.Random) -> None:
             shutil.copy(path, target)
 
 
+def mix_folders(here: Path, cases: Path, rng: random.Random) -> None:
+    """Exchange the folders of two starts, or put one of an earlier time there."""
+    below = sorted(here.glob("start-*"))
+    if len(below) > 1 and rng.random() < 0.5:
+        below[0].rename(here / "aside")
+        below[1].rename(below[0])
+        (here / "aside").rename(below[1])
+    elif below:
+        chosen = rng.choice(below)
+        shutil.rmtree(chosen)
+        if rng.random() < 0.7 and (cases / OLD / chosen.name).exists():
+            shutil.copytree(cases / OLD / chosen.name, chosen)
+    else:
+        mix(here, cases, rng)
+
+
 def repeat_records(here: Path, cases: Path, rng: random.Random) -> None:
     """Write a record over another, write two in the other order, or one once more."""
     path = rng.choice([path for path in files(here) if path.name == "records"])
@@ -212,7 +228,7 @@ def link(here: Path, cases: Path, rng: random.Random) -> None:
     rng.choice((lambda: path.symlink_to(outside), lambda: os.mkfifo(path), path.mkdir))()
 
 
-CHANGES = (change_bytes, change_bytes, remove, swap_files, mix, mix, repeat_records, link)
+CHANGES = (change_bytes, change_bytes, remove, swap_files, mix, mix, mix_folders, repeat_records, link)
 
 
 def changed_folder(here: Path, cases: Path, rng: random.Random) -> str:

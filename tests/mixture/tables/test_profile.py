@@ -105,6 +105,17 @@ def test_a_panel_per_column(with_rows):
         ax.figure.clf()
 
 
+def test_bars_are_of_the_likeliest_levels_and_counts_have_steps_of_one():
+    pytest.importorskip("matplotlib").use("Agg")
+    params = {"probabilities": [[np.arange(1, 15) / 105]]}
+    many = Mixture.from_parameters([1.0], params, family="categorical(levels=(14,))").plot()[0]
+    assert [label.get_text() for label in many.get_xticklabels()] == [str(code) for code in range(2, 14)]
+    counts = Mixture.from_parameters([1.0], {"rates": [[30.0]]}, family="poisson").plot()[0]
+    assert set(np.diff(counts.lines[0].get_xdata())) == {1.0}
+    for ax in (many, counts):
+        ax.figure.clf()
+
+
 def test_directions_have_bars_of_their_parameters():
     pytest.importorskip("matplotlib").use("Agg")
     mixture = Mixture.from_parameters([0.4, 0.6], PARAMS["von-mises-fisher"], family="von-mises-fisher")
