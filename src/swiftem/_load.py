@@ -10,7 +10,7 @@ from swiftem.fit.model_file import read_header, shown
 
 __all__ = ["load"]
 
-KINDS = ("GaussianMixture", "Mixture", "RegressionMixture", "PLSA")
+KINDS = ("GaussianMixture", "Mixture", "RegressionMixture", "HiddenMarkovModel", "PLSA")
 
 
 def load(path: str | Path) -> Any:

@@ -14,7 +14,7 @@ from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
 from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem, certify
-from swiftem.core.types import Array, Theta, Tree
+from swiftem.core.types import Array, Index, Theta, Tree
 from swiftem.data.array import ArraySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
@@ -74,10 +74,13 @@ class Look:
 
     def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
         source: Any = problem.source
+        self.is_exact = rows_of(source) <= LOOKED_AT
         if isinstance(source, UnitSource):
             source = source.some
-        self.is_exact = rows_of(problem.source) <= LOOKED_AT
-        if isinstance(source, StoredSource):
+        if source.samples != "rows":
+            rows = source.some(LOOKED_AT)
+            self.is_exact = rows is source
+        elif isinstance(source, StoredSource):
             rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
         elif self.is_exact:
             rows = source
@@ -88,6 +91,7 @@ class Look:
         self._problem, self._tol, self._looks = problem, tol, looks
         self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        self._total = rows.total_weight
         self._last: Array | None = None
         self._last_passes, self._calm = 0.0, 0
         self._last_of_all: tuple[float, float] | None = None
@@ -106,7 +110,7 @@ class Look:
     def at(self, theta: Theta, passes: float) -> bool:
         """Evaluate the objective at ``theta``; return whether the fit has converged."""
         found = self._looked_at.compute.evaluate(theta).log_likelihood
-        total = float(self._weight.sum())
+        total = self._total
         objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
         calm = False
         if self._last is not None and self._tol > 0.0:
@@ -307,9 +311,13 @@ class Em(MixtureStep):
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
-            fit.theta = reseed(bound, self.problem.source, fit.theta, s, gone, fit.rng)
-            fit.s = None
+            fit.theta, fit.s = self._reseeded(s, gone), None
         return True
+
+    def _reseeded(self, s: Array, gone: Index) -> Theta:
+        """Return θ with new components in place of those without rows."""
+        fit = self.fit
+        return reseed(self._bound, self.problem.source, fit.theta, s, gone, fit.rng)
 
     @property
     def _passes_left(self) -> int:
@@ -494,6 +502,7 @@ def fit_from(
     watch: StartWatch,
     keeper: StartCheckpoint,
     last: tuple[float, float, float] | None = None,
+    em_step: type[Em] = Em,
 ) -> MixtureFit:
     """Return the fit from a start.
 
@@ -511,18 +520,20 @@ def fit_from(
         The observer and the checkpoints.
     last : tuple of float, optional
         The end of an earlier fit by em that it continues: bound, gain and rate.
+    em_step : type
+        The passes of em, if they are not of a mixture.
     """
     fit = new_fit(start, seed)
     if spec.method is not None:
         fit.look = Look(problem, spec.tol, 2 if spec.name == "sem" else 1)
         is_poor = last is None and not start.raced
-        phases = stochastic_phases(fit, problem, spec, seed, spec.first if is_poor else None)
+        phases = stochastic_phases(fit, problem, spec, seed, spec.first if is_poor else None, em_step)
         drive(fit, phases, max_passes=spec.max_passes, watch=watch, keeper=keeper)
         return certified(fit, problem, spec)
     # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
     is_plain = spec.acceleration is None and not (watch.wants_theta or keeper.saves)
     device: DeviceEM | None = problem.compute.em() if is_plain and spec.max_passes > 0 else None
-    em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
+    em = em_step(fit, problem, spec, spec.acceleration, last or UNKNOWN)
     if device is not None:
         em = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
     drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
@@ -559,7 +570,12 @@ def new_fit(start: Start, seed: int = 0) -> MixtureFit:
 
 
 def stochastic_phases(
-    fit: MixtureFit, problem: Problem, spec: MixtureSpec, seed: int, first: Method | None
+    fit: MixtureFit,
+    problem: Problem,
+    spec: MixtureSpec,
+    seed: int,
+    first: Method | None,
+    em_step: type[Em] = Em,
 ) -> list[Phase]:
     """Return the phases of a fit by a stochastic method: runs of it, and what em does between them.
 
@@ -581,13 +597,15 @@ def stochastic_phases(
     return [
         *(Phase(step, {**after, Outcome.OUT_OF_PASSES: run}) for step in begin),
         Phase(Run(fit, problem, spec, spec.method, seed), {**after, Outcome.CONVERGED: settle}),
-        Phase(Em(fit, problem, spec), {Outcome.CONVERGED: run, Outcome.OUT_OF_PASSES: run}, most_passes=1),
         Phase(
-            Em(fit, problem, spec, Squarem()),
+            em_step(fit, problem, spec), {Outcome.CONVERGED: run, Outcome.OUT_OF_PASSES: run}, most_passes=1
+        ),
+        Phase(
+            em_step(fit, problem, spec, Squarem()),
             {} if is_noisy else {Outcome.OUT_OF_PASSES: run},
             most_passes=inf if is_noisy else EM_PASSES,
         ),
-        Phase(Em(fit, problem, spec)),
+        Phase(em_step(fit, problem, spec)),
     ]
 
 
