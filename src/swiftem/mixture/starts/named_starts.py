@@ -86,14 +86,18 @@ def start_statistics(
         Used as in scikit-learn, so that the same seed gives the same start.
     """
     bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.compute
-    if isinstance(init_params, str) and init_params == "k-means++" and hasattr(e_step, "plus_plus"):
-        index = e_step.plus_plus(random_state)
-        if index is not None:  # on a device: no other row is needed
-            count = len(index)
-            batch = source.take(index)._replace(weight=np.ones(count), index=np.arange(count))
-            found = e_step.share(batch, np.eye(count))
-            return found / float(bound.unpack(found).weights.sum())
+    on_device = e_step.starts()
+    if on_device is not None and isinstance(init_params, str):
+        if init_params in ("k-means++", "random_from_data"):  # no other row is needed
+            index = on_device.single_rows(init_params, random_state)
+            batch = source.take(index)._replace(weight=np.ones(len(index)), index=np.arange(len(index)))
+            found = e_step.share(batch, np.eye(len(index)))
+            return np.asarray(found / float(bound.unpack(found).weights.sum()))
+        if init_params in ("kmeans", "race"):
+            return np.asarray(on_device.statistics(on_device.k_means(random_state)))
     rows = _responsibilities(init_params, source, bound, random_state)
+    if on_device is not None:
+        return np.asarray(on_device.statistics(rows))
     s: Array | None = None
     for batch in source.blocks(BLOCK):
         found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
@@ -113,10 +117,9 @@ def _responsibilities(
     n, n_components = source.n, bound.n_components
     if isinstance(source, StoredSource):
         return _given(init_params, n, n_components)
-    X = source.y
     if isinstance(init_params, str):
         if init_params in ("kmeans", "race"):
-            labels = _kmeans(starts_of(bound).for_start(X), source.weight, n_components, random_state)
+            labels = _kmeans(starts_of(bound).for_start(source.y), source.weight, n_components, random_state)
             return _of_labels(labels, n_components)
         if init_params == "random":
 
@@ -132,13 +135,13 @@ def _responsibilities(
 
         with openmp_after_fork():
             _, index = kmeans_plusplus(
-                starts_of(bound).for_start(X),
+                starts_of(bound).for_start(source.y),
                 n_components,
                 sample_weight=source.weight,
                 random_state=random_state,
             )
         return _of_rows(index, source.weight, n_components)
-    found = init_params(X, n_components, random_state) if callable(init_params) else init_params
+    found = init_params(source.y, n_components, random_state) if callable(init_params) else init_params
     return _given(found, n, n_components)
 
 
