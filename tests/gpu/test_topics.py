@@ -133,9 +133,7 @@ def test_documents_that_do_not_fit_are_refused(monkeypatch):
     [
         {"method": "em"},
         {"method": "em", "tol": 1e-7},
-        {"background": True, "decorrelation": 10.0},
         {"method": "em", "alpha": "learn", "max_iter": 300},
-        {},
     ],
 )
 def test_a_fit_is_that_of_the_cpu(options):
@@ -151,6 +149,17 @@ def test_a_fit_is_that_of_the_cpu(options):
     assert fitted.score(X) == pytest.approx(expected.score(X), rel=1e-5)
     np.testing.assert_allclose(fitted.transform(X), expected.transform(X), atol=2e-3)
     np.testing.assert_array_equal(fitted.components_, swiftem.PLSA(**options, device=ON).fit(X).components_)
+
+
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+@pytest.mark.parametrize("options", [{}, {"background": False, "decorrelation": 0.0}])
+def test_a_default_fit_explains_new_documents_as_well_as_that_of_the_cpu(options):
+    """It has no first reading by sem, and is another fit."""
+    X, ratios = corpus(2400, 200, 9), []
+    for seed in range(3):
+        fits = [swiftem.PLSA(9, random_state=seed, device=on, **options).fit(X[:1800]) for on in (ON, "cpu")]
+        ratios.append(fits[0].perplexity(X[1800:]) / fits[1].perplexity(X[1800:]))
+    assert np.mean(ratios) < 1.005
 
 
 @pytest.mark.filterwarnings("ignore:The fit did not converge")

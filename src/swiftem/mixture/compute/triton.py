@@ -915,7 +915,7 @@ class StoredLogits(SplitRows):
             samples, shifts = self._samples(theta, part, mean, here * block)
             of_rows, near = components.new_empty((3, here * block)), here * block // self.NEAR
             exactly = samples, *differences, plain, shifts, margins, count, logits, of_rows
-            tiles = {"B": self.NEAR, "C": 64, "K": 64}
+            tiles = {"B": self.NEAR, "C": 64, "K": 64, "num_warps": 8}
             normalise[(near,)](*exactly, near, padded, d, part.stop - part.start, **tiles)
             log = log + self._total_log(of_rows[:, : part.stop - part.start], part)
             self._add(logits, of_rows, part, total, counts)
