@@ -218,7 +218,7 @@ def _passes_of_a_fit(size: Size, start: str) -> Iterator[Row]:
         em = problem.compute.em(0.0, 0.0, -np.inf)
         em.load(begun.theta, (-np.inf, np.inf, np.inf))
         for number in range(1, 22):
-            forms[number] = int(em._form)
+            forms[number] = em._form
             times[number] = seconds(lambda em=em: em.advance(1))
     times |= {number: min(times[number], times[number + 1]) for number in (5, 20)}
     fastest = min(times[number] for number in (1, 5, 20))

@@ -361,7 +361,7 @@ def test_the_cpu_waits_once_per_few_passes(monkeypatch):
     from swiftem.mixture.compute.torch_loop import AHEAD, DeviceEM
 
     real, waits = DeviceEM._do, []
-    monkeypatch.setattr(DeviceEM, "_do", lambda self, count: waits.append(count) or real(self, count))
+    monkeypatch.setattr(DeviceEM, "_do", lambda self, *given: waits.append(given[0]) or real(self, *given))
     options = {"device": ON, "random_state": 0, "init_params": "random_from_data", "tol": 0.0, "max_iter": 20}
     with pytest.warns(ConvergenceWarning):
         swiftem.GaussianMixture(4, covariance_type="diag", **options).fit(clusters(6000))

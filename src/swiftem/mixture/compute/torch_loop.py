@@ -12,7 +12,6 @@ from collections import deque
 from functools import partial
 from math import inf
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +33,7 @@ from swiftem.mixture.compute.torch import (
     PRODUCTS,
     DeviceRows,
     DeviceTheta,
+    Rows,
     TorchCompute,
     features,
     on_device,
@@ -172,14 +172,6 @@ def _into(held: DeviceTheta | None, theta: DeviceTheta) -> DeviceTheta:
     return held
 
 
-class Moment(NamedTuple):
-    """A pass of em: the objective at its θ, whether s has an M-step, and the least of the weights in s."""
-
-    objective: float
-    is_in: bool
-    least: float
-
-
 class DeviceEM:
     """em, pass by pass: :meth:`load` sets θ, :meth:`advance` does a pass and the M-step after it.
 
@@ -210,84 +202,78 @@ class DeviceEM:
         self._s, self._before = compute.device_rows.products.new_zeros((2, bound.size))
         #: Bound, gain and rate of the last pass.
         self._gains = self._s.new_zeros(3)
-        self._records, self._at = (
-            self._s.new_zeros((AHEAD, 4)),
-            torch.zeros_like(self._s[:1], dtype=torch.int64),
-        )
-        self._goes_on, self._form = torch.zeros_like(self._s[0], dtype=torch.bool), self._at[0].clone()
-        self._form_now = DIFFERENCES
+        self._records, self._at = self._s.new_zeros((AHEAD, 5)), self._s.new_zeros(1).long()
+        self._goes_on, self._next_form = self._at[0].bool(), self._at[0].clone()
+        self._form, self._form_done = DIFFERENCES, -1
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._is_compiled = False
-        #: Passes that are done, but not returned yet.
-        self.done: deque[Moment] = deque()
+        #: Of passes that are done, but not returned yet.
+        self.done: deque[tuple[float, bool, float]] = deque()
 
     def load(self, theta: Theta, gains: tuple[float, float, float]) -> None:
         """Set θ, and the bound, gain and rate of the pass before."""
-        given, form = self._compute.given(theta)
+        given, self._form = self._compute.given(theta)
         self._theta = _into(self._theta, given)
         self._gains.copy_(self._gains.new_tensor(gains))
-        self._form.fill_(form)
+        self._next_form.fill_(self._form)
 
-    def advance(self, left: int) -> Moment:
-        """Do a pass at θ, and the M-step that gives the next θ; up to ``left`` passes may be done at once."""
+    def advance(self, left: int) -> tuple[float, bool, float]:
+        """Do a pass at θ, and the M-step that gives the next θ; up to ``left`` passes may be done at once.
+
+        Return the objective at θ, whether s is in the domain (otherwise there is no next θ), and the least of
+        the components' weights in s.
+        """
         if not self.done:
-            is_first = int(self._form) != self._form_now  # of this form: the next θ may need another one
-            is_read = self._compute.device_rows.resident is None
-            self._do(1 if is_first or is_read else min(left, AHEAD))
+            rows = self._compute.device_rows.resident
+            is_first = self._form != self._form_done  # of this form: the next θ may need another one
+            self._do(1 if rows is None or is_first else min(left, AHEAD), rows)
         return self.done.popleft()
 
-    def _do(self, count: int) -> None:
+    def _do(self, count: int, rows: Rows | None) -> None:
         """Begin as many passes, and wait for their results."""
-        form = int(self._form)
-        if form != self._form_now:
-            self._form_now, self._graph, self._is_compiled = form, None, False
         self._at.zero_()
         self._records.zero_()
         self._goes_on.fill_(True)
         for _ in range(count):
-            self._begin()
-        for value, is_in, least, is_done in self._records.tolist():
+            self._begin(rows)
+        for value, is_in, least, is_done, form in self._records.tolist():
             if is_done:
                 self._compute.evaluations += self._compute.n
-                self.done.append(Moment(value, bool(is_in), least))
+                self._form = int(form)
+                self.done.append((value, bool(is_in), least))
 
-    def _begin(self) -> None:
+    def _begin(self, rows: Rows | None) -> None:
         """Begin a pass: as a graph, if the form has been computed before, so that kernels are compiled."""
-        compute, form = self._compute, self._form_now
-        rows = compute.device_rows.resident
-        is_fixed = self._s.is_cuda and compute.device_rows.is_whole and form in (PRODUCTS, EXACT)
-        if not self._is_compiled or rows is None or not is_fixed:
+        compute, is_new = self._compute, self._form != self._form_done
+        self._form_done, self._graph = self._form, None if is_new else self._graph
+        is_fixed = self._s.is_cuda and compute.device_rows.is_whole and self._form in (PRODUCTS, EXACT)
+        if is_new or rows is None or not is_fixed or not compute.prepared(rows, self._form).can_be_captured:
             self._pass()
-        elif self._graph is not None:
-            self._graph.replay()
-        elif compute.prepared(rows, form).can_be_captured:
+            return
+        if self._graph is None:
             self._graph = graph_of(self._pass)
-            self._graph.replay()
-        else:
-            self._pass()
-        self._is_compiled = True
+        self._graph.replay()
 
     def _pass(self) -> None:
         """Do a pass; without effect if θ is frozen."""
         assert self._theta is not None, "load comes first"
         compute, goes_on = self._compute, self._goes_on
-        sums, log_likelihood = compute.total(self._theta, self._form_now)
+        sums, log_likelihood = compute.total(self._theta, self._form)
         s = compute.flat(sums) / compute.total_weight
         value = (-log_likelihood - compute.device_rows.total_base) / compute.total_weight
         is_in, theta = self._m_step(s)
         least = s[: len(sums)].min()
         gains, is_small = gains_after(self._gains, -value, self._tol, self._small)
-        record = torch.stack([value, is_in.double(), least, goes_on.double()])
+        moves = goes_on & is_in & (least >= self._least) & ~is_small
+        form = torch.where(moves, compute.form(theta), self._next_form)
+        record = torch.stack([value, is_in.double(), least, goes_on.double(), form.double()])
         self._records.index_copy_(0, self._at, record[None])
         self._at += 1
-        form = compute.form(theta)
-        moves = goes_on & is_in & (least >= self._least) & ~is_small
-        kept = (self._before, self._s), (self._s, s), (self._gains, gains)
-        for into, part in kept:
+        self._next_form.copy_(form)
+        for into, part in (self._before, self._s), (self._s, s), (self._gains, gains):
             into.copy_(torch.where(goes_on, part, into))
-        for into, part in zip((*self._theta, self._form), (*theta, form), strict=True):
+        for into, part in zip(self._theta, theta, strict=True):
             into.copy_(torch.where(moves, part, into))
-        goes_on.copy_(moves & (form == self._form_now))
+        goes_on.copy_(moves & (form == self._form))
 
     @property
     def s(self) -> Array:
@@ -320,12 +306,8 @@ def _on_host(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -
     if device.type != "cuda":
         return torch.zeros(shape, dtype=dtype)
     host = torch.zeros(shape, dtype=dtype, pin_memory=True)
-    interface = {
-        "shape": shape,
-        "typestr": f"<f{dtype.itemsize}",
-        "data": (host.data_ptr(), False),
-        "version": 2,
-    }
+    interface = {"shape": shape, "typestr": f"<f{dtype.itemsize}", "version": 2}
+    interface["data"] = host.data_ptr(), False
     # The tensor keeps this object, and with it the memory.
     return torch.as_tensor(SimpleNamespace(host=host, __cuda_array_interface__=interface), device=device)
 
