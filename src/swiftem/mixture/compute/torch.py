@@ -129,7 +129,8 @@ class DeviceTheta(NamedTuple):
 
 def on_device(theta: Coefficients, device: torch.device) -> DeviceTheta:
     """Return coefficients as tensors on a device."""
-    return DeviceTheta(*(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in theta))
+    parts = (np.array(part, order="C") for part in theta)  # one column may have a negative stride
+    return DeviceTheta(*(torch.from_numpy(part).to(device) for part in parts))
 
 
 def features(x: Tensor, code: int) -> Tensor:
