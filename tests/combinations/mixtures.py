@@ -552,7 +552,11 @@ def allowed_refusals(case: Case) -> tuple[str, ...]:
         "got a Dask collection",
     ]
     if case.get("device") == DEVICE:
-        sentences += ["device must be 'cpu'", "device='cpu' if cells are missing", "got rows on another device"]
+        sentences += [
+            "device must be 'cpu'",
+            "device='cpu' if cells are missing",
+            "got rows on another device",
+        ]
     if case["estimator"] in ("regression", "select"):  # rows are in memory
         sentences += [
             "X must be an array, a data frame or a sparse matrix",

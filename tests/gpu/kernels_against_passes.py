@@ -5,15 +5,19 @@
 
 import json
 import sys
+from warnings import simplefilter
 
 import numpy as np
 import torch
+from gpu_problems import clusters
 
+import swiftem
 from swiftem import models
 from swiftem.core.compute import Placement
 from swiftem.data import ArraySource
 from swiftem.mixture.compute import torch as passes
 from swiftem.mixture.compute.torch import EXACT, PRODUCTS, TorchCompute, sums
+from swiftem.mixture.compute.torch_loop import DeviceEM
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
 
@@ -116,8 +120,34 @@ CASES = [
     ("full", 300, 130, 3, {"beyond": True}),
 ]
 
+
+def whole_fit(kind):
+    """Return the forms of the passes of a fit from random rows, and how far its bounds are from the CPU's."""
+    y, forms, begin = clusters(400, spread=4.0, dtype=np.float32), [], DeviceEM._begin
+    DeviceEM._begin = lambda self, rows: forms.append(self._form) or begin(self, rows)
+    options = {
+        "init_params": "random_from_data",
+        "max_iter": 6,
+        "tol": 0.0,
+        "method": "em",
+        "random_state": 0,
+    }
+    fits = [
+        swiftem.GaussianMixture(4, covariance_type=kind, device=device, **options).fit(y)
+        for device in (DEVICE.removesuffix(":0").replace("torch:cuda", "cuda"), "cpu")
+    ]
+    bounds = [np.array(fit.lower_bounds_) for fit in fits]
+    DeviceEM._begin = begin
+    return forms, float(np.abs(bounds[0] / bounds[1] - 1.0).max())
+
+
 if __name__ == "__main__":
     passes.LEAST_SINGLE_ROWS = 0
+    if sys.argv[1:] == ["fits"]:
+        simplefilter("ignore")
+        for kind in ("diag", "spherical", "tied", "full"):
+            print(json.dumps([kind, *whole_fit(kind)]))
+        sys.exit()
     chosen = [CASES[int(number)] for number in sys.argv[1:]] or CASES
     for kind, n, d, n_components, options in chosen:
         name, errors = case(kind, n, d, n_components, **options)

@@ -265,6 +265,21 @@ def test_results_of_tensors_stay_on_the_device(monkeypatch, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_tensor_without_memory_for_a_copy_is_prepared_block_by_block(monkeypatch, kind):
+    from swiftem.mixture.compute import torch as passes
+
+    y = clusters(3000, dtype=np.float32)
+    whole, theta = problem(y, kind)
+    monkeypatch.setattr(passes, "BYTES", 700 * 8 * y.shape[1])
+    monkeypatch.setattr(passes, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes.DeviceRows, "fits", lambda self, needed: False)
+    source = TensorSource(torch.from_numpy(y).to(DEVICE.removeprefix("torch:")))
+    there = Problem(whole.model, source, placement=Placement(DEVICE))
+    np.testing.assert_allclose(there.compute.full(theta), whole.compute.full(theta), rtol=1e-6, atol=1e-7)
+    assert there.compute.device_rows.largest[0] == 700
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
     from swiftem.mixture.compute import torch as passes
@@ -278,7 +293,7 @@ def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weight
     monkeypatch.setattr(passes, "LEAST_ROWS", 1)
     monkeypatch.setattr(passes.DeviceRows, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
-        monkeypatch.setattr("swiftem.mixture.compute.triton.LEAST_ROWS", 0)
+        monkeypatch.setattr(passes, "LEAST_SINGLE_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)
     np.testing.assert_allclose(streamed.compute.full(theta), expected, rtol=1e-5, atol=1e-6)
     assert streamed.compute.objective(theta) == pytest.approx(value, rel=1e-6)

@@ -1,7 +1,6 @@
 """pLSA on a device: passes compared with the reference in NumPy, fits with those on the CPU."""
 
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -231,23 +230,3 @@ def test_all_kernels():
     found = lines_of(SCRIPT)
     assert len(found) == 8
     check(found)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU is needed")
-def test_a_large_fit_on_a_gpu(capsys):
-    """Compiled loops and kernels, both in float32; the line is a figure of ``make test-gpu``."""
-    X, options = corpus(20_000, 5_000, 20, length=100), {"n_components": 20, "random_state": 0}
-    seconds = []
-    for device in ("cuda", "cuda", "cpu"):
-        began = perf_counter()
-        found = swiftem.PLSA(**options, device=device).fit(X)
-        seconds.append(perf_counter() - began)
-        if device == "cuda":
-            fitted = found
-    np.testing.assert_allclose(fitted.components_, found.components_, atol=1e-4)
-    assert fitted.perplexity(X) == pytest.approx(found.perplexity(X), rel=1e-3)
-    with capsys.disabled():
-        print(
-            f"\npLSA, {X.shape[0]:,} documents, {X.nnz:,} counts, K = 20, default fit of {found.n_iter_} "
-            f"passes: {seconds[1]:.2f} s on the GPU, {seconds[2]:.2f} s on the CPU"
-        )
