@@ -36,7 +36,7 @@ from paper.reports.section import OURS, Section
 from paper.reports.theory import theory_section
 from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
-from swiftem.fit.watch import progress_bar
+from swiftem.fit.driver import progress_bar
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import seconds_text
 

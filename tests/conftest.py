@@ -50,7 +50,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Return a function that sets after how many looks, of all starts together, fits die."""
-    from swiftem.fit.watch import StartWatch
+    from swiftem.fit.driver import StartWatch
 
     left = [np.inf]
 

@@ -43,10 +43,7 @@ def method(name: str, b: int, **options: Any) -> Any:
 
 def averaged(average: Any) -> Any:
     """Return online EM with averaged statistics."""
-    online = {"step_size": schedules.power(0.9, 0.6), "batch_size": 7}
-    if not hasattr(methods, "Averaged"):  # an earlier commit
-        return methods.OnlineEM(**online, average=average)
-    return methods.Averaged(methods.OnlineEM(**online), average)
+    return methods.Averaged(methods.OnlineEM(step_size=schedules.power(0.9, 0.6), batch_size=7), average)
 
 
 def accelerated(scheme: str) -> Any:
@@ -65,24 +62,6 @@ def on_torch() -> dict[str, Any]:
 
 def checkpointed(folder: Path, resume: bool) -> dict[str, Any]:
     return {"checkpoint": folder, "checkpoint_every": 10, "resume": resume}
-
-
-def stochastic(estimator: Any, name: str, batch_size: int) -> dict[str, Any]:
-    """Return the parameters of an estimator that choose a method and its batch size."""
-    if has_parameter(estimator, "batch_size"):  # an earlier commit
-        return {"method": name, "batch_size": batch_size}
-    return {"method": methods.METHODS[name](batch_size=batch_size)}
-
-
-def fit_by(estimator: Any, scheme: str) -> dict[str, Any]:
-    """Return the parameters of an estimator that choose accelerated em."""
-    if has_parameter(estimator, "acceleration"):  # an earlier commit
-        return {"acceleration": scheme}
-    return {"method": accelerated(scheme)}
-
-
-def has_parameter(estimator: Any, name: str) -> bool:
-    return name in estimator.__dataclass_fields__
 
 
 # Data.
@@ -464,19 +443,19 @@ def posteriors() -> Iterator[Case]:
 
 
 def gaussian_fits() -> Iterator[Case]:
-    gaussians = swiftem.GaussianMixture
     for kind in KINDS[1:]:
         yield f"GaussianMixture, {kind}", partial(fit_gaussians, rows(), covariance_type=kind)
     yield "GaussianMixture, weights", partial(fit_gaussians, rows(), weights())
     yield "GaussianMixture, missing", partial(fit_gaussians, with_gaps(rows()), missing="ignore")
     yield "GaussianMixture, float32", partial(fit_gaussians, rows().astype(np.float32))
     yield "GaussianMixture, two starts", partial(fit_gaussians, rows(), n_init=2, init_params="random")
-    yield (
-        "GaussianMixture, anderson",
-        partial(fit_gaussians, rows(), tol=1e-9, **fit_by(gaussians, "anderson")),
-    )
+    quick = accelerated("anderson")
+    yield "GaussianMixture, anderson", partial(fit_gaussians, rows(), tol=1e-9, method=quick)
     for name in ("sem", "sem-vr", "fiem"):
-        yield f"GaussianMixture, {name}", partial(fit_gaussians, rows(), **stochastic(gaussians, name, 16))
+        yield (
+            f"GaussianMixture, {name}",
+            partial(fit_gaussians, rows(), method=methods.METHODS[name](batch_size=16)),
+        )
     yield (
         "GaussianMixture, partial_fit",
         lambda: streamed(swiftem.GaussianMixture(3), ("weights_", "means_", "covariances_"), rows()),
@@ -488,8 +467,8 @@ def mixture_fits() -> Iterator[Case]:
         yield f"Mixture, {family}", partial(fit_mixture, rows_of(family), family=family)
     yield "Mixture, blocks", partial(fit_mixture, mixed_rows(), family=MIXED)
     yield "Mixture, missing", partial(fit_mixture, with_gaps(rows_of("poisson")), missing="ignore")
-    by = stochastic(swiftem.Mixture, "sem-vr", 16)
-    yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), **by)
+    by = methods.VarianceReducedEM(batch_size=16)
+    yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), method=by)
     yield (
         "Mixture, partial_fit",
         lambda: streamed(swiftem.Mixture(3, family="poisson"), ("weights_", "params_"), rows_of("poisson")),
@@ -501,7 +480,7 @@ def regression_fits() -> Iterator[Case]:
         return fit(swiftem.RegressionMixture(2, **parameters), OF_LINES, *responses("gaussian"))
 
     yield "RegressionMixture", lines
-    yield "RegressionMixture, fiem", partial(lines, **stochastic(swiftem.RegressionMixture, "fiem", 16))
+    yield "RegressionMixture, fiem", partial(lines, method=methods.FastIncrementalEM(batch_size=16))
     yield (
         "RegressionMixture, poisson",
         lambda: fit(swiftem.RegressionMixture(2, family="poisson"), OF_COUNTS, *responses("poisson")),

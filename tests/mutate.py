@@ -24,7 +24,6 @@ import difflib
 import itertools
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -32,35 +31,25 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 GATE = "tests/test_gate.py"
 EXPLAINED = "tests/mutants_explained.txt"
 
-OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
-    ast.Lt: ("<", "<="),
-    ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="),
-    ast.GtE: (">=", ">"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "/"),
-    ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Mod: ("%", "*"),
-    ast.Pow: ("**", "*"),
-    ast.MatMult: ("@", "*"),
-    ast.And: ("and", "or"),
-    ast.Or: ("or", "and"),
-}
-"""The text of each operator and of the one that replaces it."""
+PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.Is, ast.IsNot),
+    (ast.In, ast.NotIn),
+    (ast.Add, ast.Sub),
+    (ast.Mult, ast.Div),
+    (ast.And, ast.Or),
+]
+SWAPPED = dict(PAIRS) | {two: one for one, two in PAIRS}
+SWAPPED |= dict.fromkeys((ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult), ast.Mult)
+"""Each operator and the one that replaces it."""
 
 NOT_MUTATED = (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
 LOGGERS = {"log", "logger", "logging", "warnings"}
@@ -86,117 +75,57 @@ class Mutant(NamedTuple):
         return "\n".join(line.rstrip("\n") for line in lines)
 
 
-class Edit(NamedTuple):
-    """A replacement of the characters from ``begin`` to ``end``."""
+def changes_of(node: Any) -> Iterator[str]:
+    """Yield the texts that replace a node."""
+    match node:
+        case ast.Compare(ops=operators):
+            for place, one in enumerate(operators):
+                swapped = [*operators[:place], SWAPPED[type(one)](), *operators[place + 1 :]]
+                yield ast.unparse(ast.Compare(node.left, swapped, node.comparators))
+        case ast.BinOp(op=operator) if type(operator) in SWAPPED:
+            yield ast.unparse(ast.BinOp(node.left, SWAPPED[type(operator)](), node.right))
+        case ast.BoolOp(op=operator):
+            yield ast.unparse(ast.BoolOp(SWAPPED[type(operator)](), node.values))
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield f"({ast.unparse(node.operand)})"
+        case ast.Constant(value=bool(value)):
+            yield str(not value)
+        case ast.Constant(value=int(value) | float(value)) if value in (0, 1):
+            yield repr(value + 1)
+        case ast.AugAssign() | ast.Raise() | ast.Assign(targets=[ast.Subscript(), *_]):
+            yield f"pass  # {ast.unparse(node)}".partition("\n")[0]
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
+            yield f"return None  # {ast.unparse(node)}".partition("\n")[0]
 
-    begin: int
-    end: int
-    new: str
 
-
-class Edits:
-    """The edits of a source text that make its mutants, in the order of the text."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._lines = text.splitlines(keepends=True)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line))
-
-    def __iter__(self) -> Iterator[Edit]:
-        """Yield the edits of all nodes."""
-        return self._below(ast.parse(self.text))
-
-    def _below(self, node: ast.AST) -> Iterator[Edit]:
-        if isinstance(node, NOT_MUTATED) or _is_skipped(node):
+def mutated_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those below it, but not what has no behaviour to test: annotations, log lines."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return
-        yield from self._of_node(node)
-        for name, value in ast.iter_fields(node):
-            if name in ("annotation", "returns", "decorator_list", "type_comment"):
-                continue
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))) if name in LOGGERS:
+            return
+    if isinstance(node, NOT_MUTATED):
+        return
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns", "decorator_list", "type_comment"):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from self._below(child)
-
-    def _of_node(self, node: ast.AST) -> Iterator[Edit]:
-        match node:
-            case ast.Compare(left=left, ops=operators, comparators=right):
-                operands = [left, *right]
-                for operator, one, two in zip(operators, operands, operands[1:], strict=False):
-                    yield self._operator(operator, one, two)
-            case ast.BinOp(left=one, op=operator, right=two) if type(operator) in OPERATORS:
-                yield self._operator(operator, one, two)
-            case ast.BoolOp(op=operator, values=values):
-                for one, two in itertools.pairwise(values):
-                    yield self._operator(operator, one, two)
-            case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
-                yield Edit(self._begin(node), self._begin(operand), self._between(node, operand))
-            case ast.Constant(value=bool(value)):
-                yield self._replace(node, str(not value))
-            case ast.Constant(value=int(value) | float(value)) if value in (0, 1):
-                yield self._replace(node, repr(value + 1))
-            case ast.AugAssign() | ast.Raise() | ast.Assign(targets=[ast.Subscript(), *_]):
-                yield self._replace(node, f"pass  # {self._first_line(node)}")
-            case ast.Return(value=ast.expr() as value) if not _is_none(value):
-                yield self._replace(node, f"return None  # {self._first_line(node)}")
-
-    def _operator(self, operator: ast.AST, one: ast.AST, two: ast.AST) -> Edit:
-        old, new = OPERATORS[type(operator)]
-        begin, end = self._end(one), self._begin(two)
-        pattern = r"\s+".join(map(re.escape, old.split()))
-        # Comments between the operands may have operators of their own.
-        between = re.sub(r"#.*", lambda comment: " " * len(comment[0]), self.text[begin:end])
-        match = re.search(pattern, between)
-        assert match is not None, self.text[begin:end]
-        return Edit(begin + match.start(), begin + match.end(), new)
-
-    def _between(self, node: ast.AST, operand: ast.AST) -> str:
-        """Return what stands between a unary operator and its operand, such as a parenthesis."""
-        text = self.text[self._begin(node) : self._begin(operand)]
-        return text.removeprefix("not").removeprefix("-").lstrip()
-
-    def _replace(self, node: ast.AST, new: str) -> Edit:
-        return Edit(self._begin(node), self._end(node), new)
-
-    def _first_line(self, node: ast.AST) -> str:
-        return self.text[self._begin(node) : self._end(node)].partition("\n")[0]
-
-    def _begin(self, node: ast.AST) -> int:
-        return self._position(node.lineno, node.col_offset)  # type: ignore[attr-defined]
-
-    def _end(self, node: ast.AST) -> int:
-        return self._position(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
-
-    def _position(self, number: int, column: int) -> int:
-        """Return the index in the text; the columns of a syntax tree count bytes."""
-        line = self._lines[number - 1].encode()[:column].decode()
-        return self._starts[number - 1] + len(line)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _is_skipped(node: ast.AST) -> bool:
-    """Return whether a statement has no behaviour to test: ``__all__``, log lines, imports for types."""
-    match node:
-        case ast.Assign(targets=[ast.Name(id="__all__")]):
-            return True
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-            return name in LOGGERS
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-            return True
-    return False
+                    yield from mutated_nodes(child)
 
 
 def mutants_of(path: Path) -> list[Mutant]:
     """Return the mutants of a file, in the order of its lines."""
-    text, found = path.read_text(encoding="utf-8"), []
-    for begin, end, new in Edits(text):
-        mutated = text[:begin] + new + text[end:]
-        number = text.count("\n", 0, begin) + 1
-        found.append(Mutant(path, number, mutated.splitlines()[number - 1].strip(), mutated))
+    text = path.read_bytes()
+    starts, found = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))], []
+    for node in mutated_nodes(ast.parse(text)):
+        for new in changes_of(node):
+            begin = starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+            end = starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+            mutated = (text[:begin] + new.encode() + text[end:]).decode()
+            number: int = node.lineno  # type: ignore[attr-defined]
+            found.append(Mutant(path, number, mutated.splitlines()[number - 1].strip(), mutated))
     return sorted(found, key=lambda mutant: mutant.number)
 
 
@@ -262,11 +191,12 @@ def explanations() -> dict[tuple[str, str], str]:
     return found
 
 
-class Copy:
-    """A copy of the source in which tests run, with a cache of compiled kernels of its own."""
+class Runner:
+    """Runs tests in a copy of the source with a cache of kernels of its own, first without a mutant."""
 
-    def __init__(self, folder: Path) -> None:
-        self._source = folder / "src"
+    def __init__(self, folder: Path, tests: Sequence[str] | None, timeout: float | None) -> None:
+        self._source, self._tests, self._timeout = folder / "src", tests, timeout
+        self._limits: dict[tuple[str, ...], float] = {}
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         self._environment = os.environ | {
             "PYTHONPATH": str(self._source),
@@ -275,72 +205,54 @@ class Copy:
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # half of the time to start
         }
 
-    def path(self, path: Path) -> Path:
-        """Return a file's path in the copy."""
-        return self._source / path.relative_to(ROOT / "src")
-
-    def passes(self, tests: Sequence[str], timeout: float | None = None) -> bool:
-        """Run tests and return whether all passed; a timeout is a failure."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
-        command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), *tests]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=self._environment,
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        self.output = done.stdout[-2000:] + done.stderr[-1000:]
-        nothing_collected = 5
-        return done.returncode in (0, nothing_collected)
-
-    def survives(self, mutant: Mutant, tests: Sequence[str], timeout: float) -> bool:
-        """Run tests with a mutant and return whether all passed."""
-        copy = self.path(mutant.path)
-        date = copy.stat().st_mtime_ns
-        copy.write_text(mutant.text, encoding="utf-8")
-        try:
-            return self.passes(tests, timeout)
-        finally:
-            shutil.copyfile(mutant.path, copy)
-            os.utime(copy, ns=(date, date))  # Numba's cache compares dates
-
-
-class Runner:
-    """Runs mutants, each group of tests first without one."""
-
-    def __init__(self, copy: Copy, tests: Sequence[str] | None, timeout: float | None) -> None:
-        self._copy, self._tests, self._timeout = copy, tests, timeout
-        self._limits: dict[tuple[str, ...], float] = {}
-
     def stages(self, path: Path) -> list[tuple[str, ...]]:
-        """Return the groups of tests for a file, in the order in which they run."""
+        """Return the groups of tests for a file, in the order in which they run.
+
+        Doctests have a process of their own: they import the file once more, and its classes are then there
+        twice.
+        """
         if self._tests is not None:
             return [tuple(self._tests)]
-        tests = tests_of(path)
-        return [(str(self._copy.path(path)), *tests[:1]), *((test,) for test in [*tests[1:], GATE])]
+        copy = self._source / path.relative_to(ROOT / "src")
+        return [(test,) for test in (str(copy), *tests_of(path), GATE)]
 
     def survives(self, mutant: Mutant) -> bool:
         """Return whether every group of tests passes with the mutant."""
+        copy = self._source / mutant.path.relative_to(ROOT / "src")
+        date = copy.stat().st_mtime_ns
         for tests in self.stages(mutant.path):
-            if not self._copy.survives(mutant, tests, self._limit(tests)):
-                return False
+            limit = self._limit(tests)
+            copy.write_text(mutant.text, encoding="utf-8")
+            try:
+                if self._failure(tests, limit):
+                    return False
+            finally:
+                shutil.copyfile(mutant.path, copy)
+                os.utime(copy, ns=(date, date))  # Numba's cache compares dates
         return True
 
     def _limit(self, tests: tuple[str, ...]) -> float:
         """Return the timeout of tests, from the seconds that they take without a mutant."""
         if tests not in self._limits:
             begin = time.monotonic()
-            if not self._copy.passes(tests):
-                print(f"These tests fail without a mutant: {' '.join(tests)}\n{self._copy.output}")
+            failure = self._failure(tests, None)
+            if failure:
+                print(f"These tests fail without a mutant: {' '.join(tests)}\n{failure}")
                 raise SystemExit(2)
-            self._limits[tests] = 3 * (time.monotonic() - begin) + 30
-        return self._limits[tests] if self._timeout is None else self._timeout
+            self._limits[tests] = self._timeout or 3 * (time.monotonic() - begin) + 30
+        return self._limits[tests]
+
+    def _failure(self, tests: Sequence[str], timeout: float | None) -> str:
+        """Run tests; return the end of the output if one failed, or the timeout is over, else nothing."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
+        command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), *tests]
+        options = {"cwd": ROOT, "env": self._environment, "capture_output": True, "text": True}
+        try:
+            done = subprocess.run(command, timeout=timeout, check=False, **options)  # type: ignore[call-overload]
+        except subprocess.TimeoutExpired:
+            return "They take too long."
+        nothing_collected = 5
+        return "" if done.returncode in (0, nothing_collected) else (done.stdout + done.stderr)[-3000:]
 
 
 def run(mutants: Sequence[Mutant], runner: Runner) -> int:
@@ -384,7 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{mutant.place}:{mutant.number}: {mutant.line}")
         return 0
     with tempfile.TemporaryDirectory(prefix="swiftem-mutants-") as folder:
-        runner = Runner(Copy(Path(folder)), options.tests, options.timeout)
+        runner = Runner(Path(folder), options.tests, options.timeout)
         return int(run(mutants, runner) > 0)
 
 

@@ -39,22 +39,9 @@ def rows(n: int = 20_000) -> np.ndarray:
     return rng.normal(size=(n, 4)) + 6 * rng.integers(3, size=(n, 1))
 
 
-def array_fit(folder: Path) -> Walk:
-    """GaussianMixture.fit of an array, by em."""
-    y = rows()
-    return lambda _: swiftem.GaussianMixture(3, method="em", random_state=0).fit(y)
-
-
-def auto_fit(folder: Path) -> Walk:
-    """The same with the method chosen by default, of more rows than starts are compared on."""
-    y = rows(40_000)
-    return lambda _: swiftem.GaussianMixture(3, random_state=0).fit(y)
-
-
-def stochastic_fit(folder: Path) -> Walk:
-    """The same by sem-vr, and then em: so another engine, too."""
-    y = rows(40_000)
-    return lambda _: swiftem.GaussianMixture(3, method="sem-vr", random_state=0).fit(y)
+def fit_of(n: int, **parameters: Any) -> Callable[[Path], Walk]:
+    """GaussianMixture.fit of an array of n rows; starts are compared on 20,000 of them."""
+    return lambda folder: lambda _: swiftem.GaussianMixture(3, random_state=0, **parameters).fit(rows(n))
 
 
 def parquet_fit(folder: Path) -> Walk:
@@ -76,9 +63,8 @@ def parquet_fit(folder: Path) -> Walk:
 
 def run_fiem(folder: Path) -> Walk:
     """swiftem.run of the paper's mixture, with fiem."""
-    y = rows()
-    model = swiftem.models.GaussianMixtureModel(3)
-    return lambda _: swiftem.run(model, y, swiftem.methods.FastIncrementalEM(), n_iter=1000, seed=0)
+    y, model, method = rows(), swiftem.models.GaussianMixtureModel(3), swiftem.methods.FastIncrementalEM()
+    return lambda _: swiftem.run(model, y, method, n_iter=1000, seed=0)
 
 
 def iteration(folder: Path) -> Walk:
@@ -135,12 +121,12 @@ PATHS = {
     "predict": predict,
     "run": run_fiem,
     "iteration": iteration,
-    "fit": array_fit,
+    "fit": fit_of(20_000, method="em"),
     "resume": resume,
     "topics": topics,
     "parquet": parquet_fit,
-    "auto": auto_fit,
-    "sem-vr": stochastic_fit,
+    "auto": fit_of(40_000),
+    "sem-vr": fit_of(40_000, method="sem-vr"),
 }
 
 

@@ -53,36 +53,26 @@ def test_a_quick_run_has_every_figure(done):
     assert mini == {"sem": 1.7, "iem": 1.7, "sem-vr": 3.4, "fiem": 3.4}  # one E-step, or two
 
 
+EXPECTED = {
+    "ratio": lambda value, peer: value / peer,
+    "speed-up": lambda value, peer: peer / value,
+    "difference": lambda value, peer: value - peer,
+    "value": lambda value, peer: value,
+}
+
+
 @pytest.mark.slow
 def test_results_follow_from_the_values(done):
-    _, rows, _ = done
+    output, rows, file = done
     for row in rows:
-        value, result = float(row["value"]), float(row["result"])
-        assert value > 0
+        value, result, how = float(row["value"]), float(row["result"]), row["compared"]
         peer = float(row["peer_value"]) if row["peer"] else None
-        if peer is not None:
-            assert float(row["ratio"]) == pytest.approx(value / peer, rel=1e-4)
-        expected = {
-            "ratio": lambda value, peer: value / peer,
-            "speed-up": lambda value, peer: peer / value,
-            "difference": lambda value, peer: value - peer,
-            "value": lambda value, peer: value,
-        }[row["compared"]]
-        assert result == pytest.approx(expected(value, peer), rel=1e-4, abs=1e-5)
-        if row["goal"]:
-            good = (
-                result >= float(row["goal"])
-                if row["compared"] == "speed-up"
-                else result <= float(row["goal"])
-            )
-            assert row["reached"] == ("yes" if good else "no")
-        else:
-            assert row["reached"] == ""
-
-
-@pytest.mark.slow
-def test_screen_says_what_is_where(done):
-    output, _, file = done
+        assert value > 0
+        assert peer is None or float(row["ratio"]) == pytest.approx(value / peer, rel=1e-4)
+        assert result == pytest.approx(EXPECTED[how](value, peer), rel=1e-4, abs=1e-5)
+        goal = float(row["goal"] or "nan")
+        is_good = result >= goal if how == "speed-up" else result <= goal
+        assert row["reached"] == (("yes" if is_good else "no") if row["goal"] else "")
     for text in ("Ratio: swiftem's time divided by the peer's", "reached", "spherical", f"Results: {file}"):
         assert text in output
 

@@ -34,7 +34,7 @@ def test_gaussian_mixture(tmp_path):
     np.testing.assert_array_equal(loaded.predict(ROWS), model.predict(ROWS))
     assert clone(model).partial_fit(ROWS).predict_proba(ROWS).shape == (600, 2)
     model.plot(ROWS).figure.savefig(tmp_path / "plot.png")
-    model.plot_convergence()
+    model.history_.plot()
 
 
 def test_methods_weights_and_starts():

@@ -85,7 +85,7 @@ def test_counts_follow_weights():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"method": "spidr"}, "method must be 'auto' or"),
+        ({"method": "spidr"}, "method must be 'auto', 'em'"),
         (
             {"method": methods.Accelerated(methods.EM(), "squarem")},
             "method must not be accelerated for PLSA, got Accelerated(",

@@ -7,92 +7,33 @@ from __future__ import annotations
 
 import multiprocessing
 import warnings
-from collections.abc import Callable
 from time import perf_counter
 
 import gate_cases
-import numpy as np
+
+PARTS = ("full, sem, b=1", "passes over mixtures", "unit", "plsa", "diag, sem, b=7", "topics", "functions")
+"""Beginnings of names of cases of the gate, or parts of ``swiftem warmup``; the longest first."""
 
 
-def batches_with_covariances() -> None:
-    _run("full, sem, b=1")
-
-
-def passes_with_covariances() -> None:
+def compile_part(part: str) -> None:
+    """Run what compiles the kernels of a part."""
     import swiftem
+    from swiftem import methods, models
     from swiftem.cli.warmup import PARTS as KERNELS
 
-    KERNELS["passes over mixtures"]()
-    model, method = swiftem.models.GaussianMixtureModel(2, covariance="diag"), swiftem.methods.EM()
-    swiftem.run(model, gate_cases.rows()[:, ::-1], method, n_iter=1, seed=0)
-
-
-def statistics_with_covariances() -> None:
-    import swiftem
-
-    model = swiftem.models.GaussianMixtureModel(2, covariance="diag")
-    rows = np.asfortranarray(gate_cases.rows())  # goes batch by batch
-    swiftem.run(model, rows, swiftem.methods.OnlineEM(batch_size=4), n_iter=1, seed=0)
-
-
-def mixtures_of_unit_variances() -> None:
-    import swiftem
-
-    _run("unit")
-    for dtype in ("float64", "float32"):
-        for M, b in ((2, 1), (40, 128)):
-            for kind in (swiftem.methods.IncrementalEM, swiftem.methods.FastIncrementalEM):
-                method = kind(batch_size=b, memory_dtype=dtype)
-                swiftem.run(
-                    swiftem.models.GaussianMixtureModel(M), gate_cases.rows(), method, n_iter=1, seed=0
-                )
-    for kind in (swiftem.methods.OnlineEM, swiftem.methods.VarianceReducedEM):
-        model = swiftem.models.GaussianMixtureModel(40)
-        swiftem.run(model, gate_cases.rows(), kind(step_size=0.1, batch_size=128), n_iter=1, seed=0)
-
-
-def tokens() -> None:
-    _run("plsa")
-
-
-def documents() -> None:
-    from swiftem.cli.warmup import PARTS as KERNELS
-
-    KERNELS["topics"]()
-
-
-def functions() -> None:
-    _run("functions")
-
-
-PARTS: tuple[Callable[[], None], ...] = (
-    batches_with_covariances,
-    passes_with_covariances,
-    mixtures_of_unit_variances,
-    tokens,
-    statistics_with_covariances,
-    documents,
-    functions,
-)
-"""The longest first."""
-
-
-def _run(start: str) -> None:
-    import swiftem
-
-    for name, case in gate_cases.batch_sizes():
-        if name.startswith(start):
+    warnings.simplefilter("ignore")
+    KERNELS.get(part, lambda: None)()
+    for name, case in (*gate_cases.batch_sizes(), *gate_cases.options_of_runs()):
+        if name.startswith(part):
             gate_cases.compute(case)
     for label, (model, data) in gate_cases.usual().items():
-        if start.startswith(label):
-            swiftem.objective(
-                model, data, swiftem.run(model, data, swiftem.methods.EM(), n_iter=1, seed=0).theta
-            )
-
-
-def _compile(part: int) -> None:
-    warnings.simplefilter("ignore")
-    PARTS[part]()
+        if part.startswith(label):
+            result = swiftem.run(model, data, methods.EM(), n_iter=1, seed=0)
+            swiftem.objective(model, data, result.theta)
+    for dtype in ("float64", "float32") if part == "unit" else ():  # large batches have loops of their own
+        for kind in (methods.OnlineEM, methods.VarianceReducedEM, methods.FastIncrementalEM):
+            method = kind(batch_size=128, **{"memory_dtype": dtype} if kind.remembers else {})
+            swiftem.run(models.GaussianMixtureModel(40), gate_cases.rows(), method, n_iter=1, seed=0)
 
 
 def main() -> None:
@@ -105,7 +46,7 @@ def main() -> None:
     print("Compiling the kernels for the tests, about a minute ...", flush=True)
     began = perf_counter()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        pool.map(_compile, range(len(PARTS)), chunksize=1)
+        pool.map(compile_part, PARTS, chunksize=1)
     done.touch()
     print(f"Compiled the kernels in {perf_counter() - began:.0f} s.")
 

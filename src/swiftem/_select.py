@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from functools import partial
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from numbers import Integral, Real
 from threading import Event
 from typing import Any, NamedTuple
@@ -22,18 +21,17 @@ from swiftem.core.messages import warn
 from swiftem.core.process import clock
 from swiftem.fit.checkpoint import kept_apart
 from swiftem.fit.estimator import InterruptedWarning
-from swiftem.fit.selection import Candidate, Selection
+from swiftem.fit.selection import Candidate, Selection, read_numbers, teller
 from swiftem.kernels.threads import get_threads, one_thread_blas, one_thread_openmp
 from swiftem.mixture.candidates import KINDS, Candidates, family_candidates, gaussian_candidates
+from swiftem.mixture.estimator import criteria
 from swiftem.mixture.families import Given, read_family
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
-from swiftem.mixture.scores import criteria
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
-from swiftem.mixture.tables.auto import AUTO
-from swiftem.regression.candidates import regression_candidates
-from swiftem.regression.regression_mixture import RegressionMixture
+from swiftem.mixture.tables.columns import AUTO
+from swiftem.regression.regression_mixture import RegressionMixture, regression_candidates
 from swiftem.show.numbers import counted, criterion_text, mean_text
 from swiftem.show.table import Table
 
@@ -47,7 +45,6 @@ FOR_ONE_FIT = ("weights_init", "means_init", "precisions_init", "params_init", "
 """Parameters of the estimators that ``select`` does not accept."""
 
 Criterion = str | Callable[..., float]
-FAILED = Candidate("", 0, nan, nan, nan, nan, nan, 0, False, 0, 0.0, "", "")
 
 
 class Fitted(NamedTuple):
@@ -138,11 +135,11 @@ def select(
     >>> print(repr(found).partition(" (")[0])
     BIC is lowest for spherical covariances, 3 components
     """
-    counts = _counts(n_components)
+    counts = read_numbers(n_components)
     if not callable(criterion):
         check_choice("criterion", criterion, CRITERIA)
     check_int("n_init", n_init, minimum=1)
-    threads, tell = _threads(n_jobs), _teller(verbose)
+    threads, tell = _threads(n_jobs), teller(verbose)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     if isinstance(random_state, Integral):  # fits then start as those of an estimator with this seed
         seed = int(random_state)
@@ -161,16 +158,16 @@ def select(
         for count in counts:
             if stop.is_set():
                 return
-            began, key = clock(), (candidates.kind, count)
+            began, row = clock(), Candidate(candidates.kind, count)
             try:
                 fitted = _fit(candidates, count, before, n_init, seed)
             except ValueError as error:  # an ill-defined covariance, or fewer rows than components
-                row = FAILED._replace(failed=" ".join(str(error).split()))
+                row = row._replace(failed=" ".join(str(error).split()))
             else:
-                before, models[key] = fitted, fitted.model
-                row = _measured(candidates, fitted, criterion, given)
-            rows[key] = row._replace(covariance_type=key[0], n_components=count, seconds=clock() - began)
-            tell(_line(rows[key], name))
+                before, models[row.key] = fitted, fitted.model
+                row = row._replace(**_measured(candidates, fitted, criterion, given))
+            rows[row.key] = row._replace(seconds=clock() - began)
+            tell(_line(rows[row.key], name))
 
     interrupted = _in_threads(chain, kinds, threads, stop)
     order = [(candidates.kind, count) for candidates in kinds for count in counts]
@@ -255,17 +252,17 @@ def _fit(candidates: Candidates, n_components: int, before: Fitted | None, n_ini
 
 def _measured(
     candidates: Candidates, fitted: Fitted, criterion: Criterion, given: tuple[Any, ...]
-) -> Candidate:
-    """Return the row of a fit; afterwards the model knows the columns of X."""
+) -> dict[str, Any]:
+    """Return what is measured of a fit, by field; afterwards the model knows the columns of X."""
     model, total = fitted.model, candidates.total_weight
-    n_parameters = model._n_parameters()
+    n_parameters = model.n_parameters_
     values = criteria(total * fitted.log_likelihood, total, n_parameters)
     values["icl"] = float(model.icl(*candidates.data))
     vars(model).update(candidates.columns)
     value = criterion(model, *given) if callable(criterion) else values[criterion]
     if not isinstance(value, Real):
         raise TypeError(f"criterion must return a number, got {shown(value)}.")
-    return FAILED._replace(
+    return dict(
         value=float(value),
         **values,
         log_likelihood=fitted.log_likelihood,
@@ -341,29 +338,9 @@ def _candidates(
     return [regression_candidates(family, X, y, sample_weight, parameters)]
 
 
-def _teller(verbose: Any) -> Callable[[str], None]:
-    """Return what is called with the line of each fit."""
-    if callable(verbose):
-        return verbose  # type: ignore[no-any-return]
-    if not isinstance(verbose, bool | np.bool_ | Integral):
-        raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
-    return partial(print, flush=True) if verbose else lambda line: None
-
-
-def _counts(n_components: Any) -> list[int]:
-    """Return the numbers of components, unique and sorted."""
-    given = n_components if np.iterable(n_components) else [n_components]
-    counts = {check_int("n_components", count, minimum=1) for count in given}
-    if not counts:
-        raise ValueError("n_components must have at least one number of components, got none.")
-    return sorted(counts)
-
-
 def _kinds(covariance_types: Any) -> list[str]:
-    try:
-        given = [covariance_types] if isinstance(covariance_types, str) else list(covariance_types)
-    except TypeError:  # reported by the check below
-        given = [covariance_types]
+    is_one = isinstance(covariance_types, str) or not np.iterable(covariance_types)
+    given = [covariance_types] if is_one else covariance_types
     kinds = list(dict.fromkeys(check_choice("covariance_types", kind, KINDS) for kind in given))
     if not kinds:
         raise ValueError("covariance_types must have at least one type, got none.")

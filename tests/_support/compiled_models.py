@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from helpers import assert_close, leaves, make_method
+from gate_cases import waiting_times
+from helpers import assert_close, leaves, loop_of, make_method
 
 import swiftem
 from swiftem import models, schedules
@@ -18,42 +19,14 @@ class Theta(NamedTuple):
     rates: np.ndarray
 
 
-# Number by number: expressions of arrays take three times as long to compile, in every test process.
-
-
-@numba.njit(error_model="numpy")
-def statistics(y, weights, rates):
-    """E-step of a mixture of two exponential distributions; the columns of y are parts of a waiting time."""
-    rows, loglik = np.empty((len(y), 4)), np.empty(len(y))
-    for i in range(len(y)):
-        time, total = np.sum(y[i : i + 1]), 0.0
-        for m in range(2):
-            rows[i, m] = weights[m] * rates[m] * np.exp(-rates[m] * time)
-            total += rows[i, m]
-        for m in range(2):
-            rows[i, m] /= total
-            rows[i, 2 + m] = rows[i, m] * time
-        loglik[i] = np.log(total)
-    return rows, loglik
+tuple_model, _ = waiting_times()
+tuple_e_step, tuple_m_step = tuple_model.expected_statistics, tuple_model.m_step
+"""A mixture of two exponential distributions; the columns of y are parts of a waiting time."""
 
 
 @numba.njit
 def named_e_step(y, theta):
-    return statistics(y, theta.weights, theta.rates)
-
-
-@numba.njit
-def tuple_e_step(y, theta):
-    return statistics(y, theta[0], theta[1])
-
-
-@numba.njit(error_model="numpy")
-def tuple_m_step(s):
-    weights, rates = np.empty(2), np.empty(2)
-    for m in range(2):
-        weights[m] = (s[m] + EPSILON) / (s[0] + s[1] + 2 * EPSILON)
-        rates[m] = (s[m] + EPSILON) / (s[2 + m] + EPSILON)
-    return weights, rates
+    return tuple_e_step(y, (theta.weights, theta.rates))
 
 
 @numba.njit
@@ -64,7 +37,7 @@ def named_m_step(s):
 
 @numba.njit
 def array_e_step(y, theta):
-    return statistics(y, theta[0], theta[1])
+    return tuple_e_step(y, (theta[0], theta[1]))
 
 
 @numba.njit
@@ -146,9 +119,11 @@ def own(kind="tuple", n=31, d=None, guard=None, dtype=np.float64, **options):
     return Own(model, y.astype(dtype), theta0, options)
 
 
-def compare(problem, method, **options):
-    """Run both lanes and compare all that they record."""
+def compare(problem, method, lane="FunctionsLoop", **options):
+    """Run both lanes and compare all that they record; ``lane`` is the loop that is not the reference's."""
     options = {"record_every": 7} | options
+    weight = problem.options.get("sample_weight")
+    assert loop_of(problem.model, problem.y, method, weight) == lane
     actual, expected = (problem.run(method, kernels, **options) for kernels in ("auto", "reference"))
     counts = [(r.passes, r.n_iter, r.rejected, r.status) for r in (actual, expected)]
     assert counts[0] == counts[1]

@@ -40,29 +40,12 @@ def cut(content: bytes, rng: random.Random) -> bytes:
     return content[: rng.randrange(len(content))] if content else content
 
 
-def piece(content: bytes, rng: random.Random) -> tuple[int, int]:
+def piece(content: bytes, rng: random.Random) -> bytes:
+    """Replace a piece: by zeros, by noise, by nothing, or by itself two or four times."""
     first, last = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-    return first, last
-
-
-def zeros(content: bytes, rng: random.Random) -> bytes:
-    first, last = piece(content, rng)
-    return content[:first] + bytes(last - first) + content[last:]
-
-
-def noise(content: bytes, rng: random.Random) -> bytes:
-    first = rng.randrange(len(content) + 1)
-    return content[:first] + rng.randbytes(min(40, len(content) - first)) + content[first + 40 :]
-
-
-def without(content: bytes, rng: random.Random) -> bytes:
-    first, last = piece(content, rng)
-    return content[:first] + content[last:]
-
-
-def twice(content: bytes, rng: random.Random) -> bytes:
-    first, last = piece(content, rng)
-    return content[:last] + content[first:last] * rng.choice((1, 1, 3)) + content[last:]
+    part = content[first:last]
+    new = rng.choice((bytes(len(part)), rng.randbytes(len(part)), b"", 2 * part, 4 * part))
+    return content[:first] + new + content[last:]
 
 
 def swap(content: bytes, rng: random.Random) -> bytes:
@@ -79,7 +62,7 @@ def tail(content: bytes, rng: random.Random) -> bytes:
     return content.rstrip() + rng.choice(TAILS) * rng.choice((1, 1, 5))
 
 
-ANY: tuple[Damage, ...] = (flip, flip, cut, zeros, noise, without, twice, swap, tail)
+ANY: tuple[Damage, ...] = (flip, flip, cut, piece, piece, piece, piece, swap, tail)
 
 
 def number(content: bytes, rng: random.Random) -> bytes:

@@ -44,13 +44,8 @@ def gmm_trajectory(
     *,
     delta: float,
     epsilon: float,
-    draws: Any,
-    n_iter: int,
-    gamma: Callable[[int], float],
-    epoch_length: int | None = None,
     known_weights: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    divided: bool = False,
+    **options: Any,
 ) -> Trajectory:
     """Run a method on the mixture of unit-variance Gaussians.
 
@@ -62,17 +57,10 @@ def gmm_trajectory(
         theta^(0).
     delta, epsilon : float
         Penalties of the means and of the weights.
-    draws : None, integer array of shape (n_iter,) or (n_iter, b), or a pair (i, j) of such arrays
-        None for em, the pair for fiem and opt-fiem.
-    gamma : callable
-        Called with k + 1 in iteration k; em and iem never call it, their step size is 1.
-    epoch_length : int, optional
-        m of sem-vr and spider; ceil(n / b) unless given.
     known_weights : array of shape (M,), optional
         The weights throughout, theta^(0) included.
-    sample_weight : array of shape (n,), optional
-    divided : bool
-        Whether the draws are in proportion to the weights, which means over batches then leave out.
+    **options
+        Those of :func:`_run`.
 
     Returns
     -------
@@ -104,29 +92,19 @@ def gmm_trajectory(
         theta = (new, s2 / (s1 + delta)[:, None])
         return theta, theta
 
-    share = _shares(sample_weight, len(data))
-    return _run(
-        method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length, divided
-    )
+    return _run(method, statistics, m_step, in_domain, theta0, len(data), **options)
 
 
 def plsa_trajectory(
     method: str,
     doc: ArrayLike,
     word: ArrayLike,
-    n_documents: int,
-    n_words: int,
-    doc_topic0: ArrayLike,
-    topic_word0: ArrayLike,
+    shape: tuple[int, int],
+    theta0: tuple[ArrayLike, ArrayLike],
     *,
     alpha: float,
     beta: float,
-    draws: Any,
-    n_iter: int,
-    gamma: Callable[[int], float],
-    epoch_length: int | None = None,
-    sample_weight: ArrayLike | None = None,
-    divided: bool = False,
+    **options: Any,
 ) -> Trajectory:
     """Run a method on pLSA.
 
@@ -136,13 +114,13 @@ def plsa_trajectory(
 
     Parameters
     ----------
-    method, draws, n_iter, gamma, epoch_length, sample_weight, divided
+    method, **options
         As in `gmm_trajectory`; a sample is a token.
     doc, word : integer arrays of shape (n,)
         Document and word of each token.
-    n_documents, n_words : int
+    shape : tuple of int
         D and V.
-    doc_topic0, topic_word0 : arrays of shape (D, K) and (K, V)
+    theta0 : tuple of arrays of shape (D, K) and (K, V)
         theta^(0).
     alpha, beta : float
         Penalties alpha', beta'; they act on means over tokens.
@@ -153,8 +131,8 @@ def plsa_trajectory(
         s is s_doc.ravel(), s_doc of shape (D, K), followed by s_word.ravel(), s_word of shape (K, V).
     """
     docs, words = np.asarray(doc), np.asarray(word)
-    theta0 = (np.array(doc_topic0, dtype=np.float64), np.array(topic_word0, dtype=np.float64))
-    n_topics = len(theta0[1])
+    start = (np.array(theta0[0], dtype=np.float64), np.array(theta0[1], dtype=np.float64))
+    n_topics, (n_documents, n_words) = len(start[1]), shape
 
     def unpack(s: Array) -> Pair:
         cut = n_documents * n_topics
@@ -184,10 +162,7 @@ def plsa_trajectory(
         )
         return working, reported
 
-    share = _shares(sample_weight, len(docs))
-    return _run(
-        method, statistics, m_step, in_domain, theta0, share, draws, n_iter, gamma, epoch_length, divided
-    )
+    return _run(method, statistics, m_step, in_domain, start, len(docs), **options)
 
 
 def gmm_objective(
@@ -255,15 +230,30 @@ def _run(
     m_step: Callable[[Array], tuple[Pair, Pair]],
     in_domain: Callable[[Array], bool],
     theta0: Pair,
-    share: Array,
+    n: int,
+    *,
     draws: Any,
     n_iter: int,
     gamma: Callable[[int], float],
-    epoch_length: int | None,
-    divided: bool,
+    epoch_length: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    divided: bool = False,
 ) -> Trajectory:
-    """Run Algorithm 1 (alg:sem) for n_iter iterations; `share` is w_i / W, shape (n,)."""
-    n = len(share)
+    """Run Algorithm 1 (alg:sem) for n_iter iterations on n samples.
+
+    Parameters
+    ----------
+    draws : None, integer array of shape (n_iter,) or (n_iter, b), or a pair (i, j) of such arrays
+        None for em, the pair for fiem and opt-fiem.
+    gamma : callable
+        Called with k + 1 in iteration k; em and iem never call it, their step size is 1.
+    epoch_length : int, optional
+        m of sem-vr and spider; ceil(n / b) unless given.
+    sample_weight : array of shape (n,), optional
+    divided : bool
+        Whether the draws are in proportion to the weights, which means over batches then leave out.
+    """
+    share = _shares(sample_weight, n)
     everyone = np.arange(n)
     working = reported = theta0
     # Memory: s_bar_i at theta^(0) (iem, fiem) or at the anchor (sem-vr). Centre: its weighted mean.

@@ -11,10 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import swiftem
-from swiftem import methods, models
+from swiftem import methods, models, schedules
+from swiftem.core.algorithm import Task
 from swiftem.core.compute import Placement
+from swiftem.core.draws import read_seed
+from swiftem.core.loop import DeferredInterrupt
 from swiftem.core.model import BoundModel, Model
 from swiftem.core.source import Batch, Source
+from swiftem.data.as_source import read_problem
 
 NAMES = tuple(methods.METHODS)
 STOCHASTIC = NAMES[1:]
@@ -72,6 +76,14 @@ def assert_same_result(actual: swiftem.Result, expected: swiftem.Result) -> None
     assert_identical((actual.theta, actual.s, actual.state), (expected.theta, expected.s, expected.state))
     counts = [(result.passes, result.n_iter, result.rejected) for result in (actual, expected)]
     assert counts[0] == counts[1]
+
+
+def assert_same_path(actual: Any, expected: Any) -> None:
+    """Same iterates, to the last bit."""
+    counts = [[(it.k, it.passes, it.rejected) for it in path] for path in (actual, expected)]
+    assert counts[0] == counts[1]
+    for one, other in zip(actual, expected, strict=True):
+        assert_identical((one.theta, one.s), (other.theta, other.s))
 
 
 class Problem(NamedTuple):
@@ -166,10 +178,9 @@ def topics(
         doc_topic=rng.dirichlet(np.full(K, 2.0), size=D), topic_word=rng.dirichlet(np.full(V, 2.0), size=K)
     )
 
-    def run_dense(name: str, *, sample_weight: Any = None, **options: Any) -> dense.Trajectory:
+    def run_dense(name: str, **options: Any) -> dense.Trajectory:
         return dense.plsa_trajectory(
-            name, documents, words, D, V, theta0.doc_topic, theta0.topic_word,
-            alpha=alpha, beta=beta, sample_weight=sample_weight, **options,
+            name, documents, words, (D, V), theta0[:2], alpha=alpha, beta=beta, **options,
         )  # fmt: skip
 
     return Problem(model, sp.csr_array(counts), theta0, len(documents), run_dense)
@@ -269,6 +280,17 @@ def assert_refused(attempt: Callable[[], Any], argument: str, right: str) -> Non
     assert message.endswith(".")
     assert "\n" not in message
     error.match(right)
+
+
+def loop_of(model: Any, data: Any, method: methods.Method, weight: Any = None) -> str:
+    """Return the name of the class of the loop that a run takes."""
+    problem = read_problem(model, data, weight)
+    compute, source = problem.compute, problem.source
+    compute.begin(method.memory_dtype, np.empty, is_divided=method.order == "weighted")
+    gamma = schedules.resolve(method.step_size, source.n, method.batch_size)
+    draws = problem.draws(method, read_seed(0), 1, 0, None)
+    task = Task(problem.bound, method, source, gamma, draws, compute, DeferredInterrupt())
+    return type(compute.loop(task)).__name__
 
 
 def choose_compute(kernels, bound, source):

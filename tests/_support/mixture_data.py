@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 KINDS = ("full", "tied", "diag", "spherical")
 METHODS = ("em", "sem", "iem", "sem-vr", "fiem")
@@ -40,6 +42,13 @@ def given_start(X: np.ndarray, components: int, kind: str, seed: int = 0) -> dic
         "means_init": X[rng.choice(len(X), components, replace=False)].astype(float),
         "precisions_init": precisions[kind],
     }
+
+
+def fitted(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
+    """Return the estimator after a fit, which need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(X) if sample_weight is None else estimator.fit(X, sample_weight=sample_weight)
 
 
 def assert_same_model(a: Any, b: Any) -> None:

@@ -10,28 +10,20 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from forks import encode
+from gate_cases import KINDS, MIXED, corpus, counts, mixed_rows, responses, rows, rows_of, weights, with_gaps
 from surroundings import within
 
 import swiftem
 from swiftem import methods, models
 
 Case = Callable[..., bytes]
-N = 240
-KINDS = ("full", "tied", "diag", "spherical")
-BLOCKS = {"gaussian": [0], "poisson": [1]}
-
-
-def rows(d: int = 2, n: int = N) -> Any:
-    """Return rows of a mixture of three components."""
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(n, d)) + 3 * rng.normal(size=(3, d))[rng.integers(3, size=n)]
 
 
 def far_rows() -> Any:
@@ -40,32 +32,8 @@ def far_rows() -> Any:
     return y
 
 
-def with_gaps() -> Any:
-    y = rows(3)
-    y[np.random.default_rng(1).random(y.shape) < 0.1] = np.nan
-    return y
-
-
-def of_family(name: str) -> Any:
-    """Return rows in the range of a family."""
-    y = rows()
-    if name == "bernoulli":
-        return (y > 0) * 1.0
-    if name in ("binomial", "categorical"):
-        return np.clip(np.round(np.abs(y)), 0, 4)
-    if name == "poisson":
-        return np.round(np.abs(y))
-    if name == "von-mises-fisher":
-        return y / np.linalg.norm(y, axis=1, keepdims=True)
-    return y if name in ("gaussian", "student-t") else np.abs(y) + 0.1
-
-
-def counts(documents: int = 30, words: int = 25, mean: float = 0.4) -> Any:
-    return sp.csr_array(np.random.default_rng(0).poisson(mean, size=(documents, words)))
-
-
-def many_counts() -> Any:
-    return counts(600, 40, 0.2)
+def gaps() -> Any:
+    return with_gaps(rows())
 
 
 def stored(name: str, write: Callable[[Path], None]) -> str:
@@ -78,21 +46,21 @@ def stored(name: str, write: Callable[[Path], None]) -> str:
     return str(file)
 
 
-def stored_rows(n: int = N) -> str:
-    return stored(f"{n}-rows.npy", lambda file: np.save(file, rows(n=n)))
+def stored_rows() -> str:
+    return stored("rows.npy", lambda file: np.save(file, rows()))
 
 
-def stored_documents(n: int = 600) -> str:
+def stored_documents() -> str:
     """Return documents in a file, one in each line: words and how often they are there."""
 
     def write(file: Path) -> None:
-        matrix, lines = counts(n, 60, 0.1), []
+        matrix, lines = counts(600, 60, 0.1), []
         for first, last in pairwise(matrix.indptr):
             pairs = zip(matrix.indices[first:last], matrix.data[first:last], strict=True)
             lines.append(f"{last - first} {' '.join(f'{v}:{c}' for v, c in pairs)}\n")
         file.write_text("".join(lines))
 
-    return stored(f"{n}-documents.ldac", write)
+    return stored("documents.ldac", write)
 
 
 class Rate(NamedTuple):
@@ -120,110 +88,52 @@ def methods_of(b: int) -> dict[str, methods.Method]:
     return made
 
 
-def under_limit(do: Callable[[], bytes], limit: list[str]) -> bytes:
-    """Call with so little memory that what is kept of each sample goes into a scratch file.
-
-    The sentence says how many megabytes would be enough, as far as is known by then.
-    """
-    from swiftem.core.checks import MemoryLimitError
-
-    limit[:] = ["1MB"]
-    while True:
-        try:
-            return do()
-        except MemoryLimitError as error:
-            limit[:] = [f"{int(str(error).split('at least ')[1].split(' MB')[0])}MB"]
-
-
-def of_run(
-    model: Any, data: Callable[[], Any], method: methods.Method, *, is_limited: bool = False, **options: Any
-) -> Case:
+def of_run(model: Any, data: Callable[[], Any], method: methods.Method, **options: Any) -> Case:
     """Return a case of ``swiftem.run``; ``length`` makes it longer."""
     every = 9 if method.index_streams else 1
 
     def case(folder: str | None, resume: Any = "auto", length: int = 1, seed: int = 1) -> bytes:
         kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": every, "resume": resume}
         how = {"n_iter": 8 * every * length, "seed": seed, "record_every": 2 * every * length}
-        limit: list[Any] = [None]
-
-        def do() -> bytes:
-            result = swiftem.run(model, data(), method, memory_limit=limit[0], **how, **options, **kept)
-            if is_limited:
-                from swiftem.core.files import is_scratch
-
-                assert is_scratch(result.state.method.memory)
-            return encode((result.theta, result.s, result.state, result.path, result.passes, result.status))
-
-        return under_limit(do, limit) if is_limited else do()
+        result = swiftem.run(model, data(), method, **how, **options, **kept)
+        return encode((result.theta, result.s, result.state, result.path, result.passes, result.status))
 
     return case
 
 
-def of_fit(
-    kind: str, data: Callable[[], tuple[Any, ...]], *names: str, is_limited: bool = False, **parameters: Any
-) -> Case:
+def of_fit(kind: str, names: tuple[str, ...], data: Callable[[], Any], **parameters: Any) -> Case:
     """Return a case of ``fit``; ``names`` are the attributes that count."""
 
     def case(folder: str | None, resume: Any = "auto", length: int = 1, seed: int = 0) -> bytes:
-        kept = {} if folder is None else {"checkpoint": folder, "checkpoint_every": 1, "resume": resume}
-        limit: list[Any] = [None]
-
-        def do() -> bytes:
-            given = {"n_components": 3, "random_state": seed, "max_iter": 40, "tol": 0.0} | parameters
-            estimator = getattr(swiftem, kind)(**given)
-            with warnings.catch_warnings(), within(memory_limit=limit[0], **kept):
-                warnings.simplefilter("ignore")  # of fits that did not converge
-                estimator.fit(*data())
-            history = estimator.history_.table()
-            del history["seconds"]
-            return encode((*(getattr(estimator, name) for name in names), history, estimator.n_iter_))
-
-        return under_limit(do, limit) if is_limited else do()
+        given = {"n_components": 3, "random_state": seed, "max_iter": 40, "tol": 0.0} | parameters
+        estimator = getattr(swiftem, kind)(**given)
+        with warnings.catch_warnings(), within(folder, 1, resume):
+            warnings.simplefilter("ignore")  # of fits that did not converge
+            X = data()
+            estimator.fit(*X if isinstance(X, tuple) else (X,))
+        history = estimator.history_.table()
+        del history["seconds"]
+        return encode((*(getattr(estimator, name) for name in names), history, estimator.n_iter_))
 
     return case
 
 
-def of_command(data: Callable[[], Any], *options: str) -> Case:
-    """Return a case of ``swiftem fit``."""
-
-    def case(folder: str | None, resume: Any = "auto", length: int = 1) -> bytes:
-        from typer.testing import CliRunner
-
-        from swiftem.cli.app import app
-
-        kept = () if folder is None else ("--checkpoint", folder)
-        with tempfile.TemporaryDirectory() as here:
-            table, out = Path(here, "rows.npy"), Path(here, "out.model")
-            np.save(table, data())
-            arguments = ["fit", str(table), "-k", "3", "-o", str(out), "--max-iter", "40", "--tol", "0"]
-            go_on = ["--resume"] if resume is True else []
-            result = CliRunner().invoke(app, [*arguments, *options, *kept, *go_on])
-            if result.exit_code:
-                raise result.exception or AssertionError
-            kind = swiftem.Mixture if "--family" in options else swiftem.GaussianMixture
-            model: Any = kind.load(out)  # type: ignore[attr-defined]
-        return encode((model.weights_, model.params_ if "--family" in options else model.means_))
-
-    return case
-
-
-GAUSSIAN = ("weights_", "means_", "covariances_", "lower_bounds_")
-MIXTURE = ("weights_", "params_", "lower_bounds_")
-TOPICS = ("components_", "doc_topic_", "stationarity_")
-REGRESSION = ("weights_", "coef_", "intercept_", "lower_bound_")
+gaussians = partial(of_fit, "GaussianMixture", ("weights_", "means_", "covariances_", "lower_bounds_"))
+families = partial(of_fit, "Mixture", ("weights_", "params_", "lower_bounds_"))
+topics = partial(of_fit, "PLSA", ("components_", "doc_topic_", "stationarity_"))
+regressions = partial(of_fit, "RegressionMixture", ("weights_", "coef_", "intercept_", "lower_bound_"))
 UNIT, FULL = models.GaussianMixtureModel(3), models.GaussianMixtureModel(3, covariance="full")
 
 
 def runs() -> dict[str, Case]:
     """Return runs of every method on every kind of model."""
     made: dict[str, tuple[Any, Callable[[], Any]]] = {"unit": (UNIT, rows), "own": (OWN, rows)}
-    for kind in KINDS:
-        gaps = models.GaussianMixtureModel(3, covariance=kind, missing="ignore")
+    for kind in KINDS[1:]:
         made[kind] = models.GaussianMixtureModel(3, covariance=kind), rows
-        made[f"missing {kind}"] = gaps, with_gaps
+        made[f"missing {kind}"] = models.GaussianMixtureModel(3, covariance=kind, missing="ignore"), gaps
     for family in swiftem.families.FAMILIES:
-        made[family] = models.MixtureModel(3, family), lambda family=family: of_family(family)
-    made["blocks"] = models.MixtureModel(3, BLOCKS), lambda: np.abs(np.round(rows()))
+        made[family] = models.MixtureModel(3, family), partial(rows_of, family)
+    made["blocks"] = models.MixtureModel(3, MIXED), mixed_rows
     made["tokens"] = models.PLSAModel(3), counts
     made["file"] = FULL, stored_rows
     found = {
@@ -244,13 +154,8 @@ def runs() -> dict[str, Case]:
         step_size=0.05, batch_size=50, memory_order="shuffled", memory_dtype="float32"
     )
     found["run float32 fiem"] = of_run(FULL, lambda: rows().astype(np.float32), half)
-    weight = np.random.default_rng(1).random(N)
-    found["run weights iem"] = of_run(UNIT, rows, methods_of(5)["iem"], sample_weight=weight)
+    found["run weights iem"] = of_run(UNIT, rows, methods_of(5)["iem"], sample_weight=weights())
     found["run reference sem-vr"] = of_run(UNIT, rows, methods_of(5)["sem-vr"], kernels="reference")
-    for name in ("iem", "fiem"):  # so many rows that a memory is more than a megabyte
-        method = methods.make_method(name, step_size=0.05, batch_size=500)
-        found[f"run limit {name}"] = of_run(FULL, lambda: rows(n=60_000), method, is_limited=True)
-        found[f"run limit file {name}"] = of_run(FULL, lambda: stored_rows(60_000), method, is_limited=True)
     return found
 
 
@@ -259,49 +164,26 @@ def fits() -> dict[str, Case]:
     found: dict[str, Case] = {}
     named = {name: name for name in ("auto", *methods.METHODS)}
     for name, method in {**named, "squarem": methods.Accelerated(methods.EM(), "squarem")}.items():
-        for kind in KINDS:
-            found[f"GaussianMixture {kind} {name}"] = of_fit(
-                "GaussianMixture", lambda: (rows(),), *GAUSSIAN, covariance_type=kind, method=method
-            )
-        found[f"GaussianMixture missing {name}"] = of_fit(
-            "GaussianMixture", lambda: (with_gaps(),), *GAUSSIAN, missing="ignore", method=method
-        )
-        found[f"GaussianMixture two starts {name}"] = of_fit(
-            "GaussianMixture", lambda: (rows(),), *GAUSSIAN, n_init=2, init_params="random", method=method
-        )
+        for kind in KINDS[1:]:
+            found[f"GaussianMixture {kind} {name}"] = gaussians(rows, covariance_type=kind, method=method)
         for family in swiftem.families.FAMILIES:
-            found[f"Mixture {family} {name}"] = of_fit(
-                "Mixture", lambda of=family: (of_family(of),), *MIXTURE, family=family, method=method
-            )
-        found[f"Mixture blocks {name}"] = of_fit(
-            "Mixture", lambda: (np.abs(np.round(rows())),), *MIXTURE, family=BLOCKS, method=method
-        )
-        found[f"RegressionMixture gaussian {name}"] = of_fit(
-            "RegressionMixture", lambda: (rows(), rows(3)[:, 2]), *REGRESSION, method=method
-        )
-    for name in named:
-        found[f"PLSA {name}"] = of_fit("PLSA", lambda: (many_counts(),), *TOPICS, method=name)
-    for name in ("auto", "em", "sem-vr", "fiem", "spider"):
-        found[f"command {name}"] = of_command(rows, "--method", name)
-        found[f"command poisson {name}"] = of_command(
-            lambda: of_family("poisson"), "--family", "poisson", "--method", name
-        )
-    found["RegressionMixture poisson"] = of_fit(
-        "RegressionMixture", lambda: (rows(), np.round(np.abs(rows(3)[:, 2]))), *REGRESSION, family="poisson"
-    )
-    for name, options in {"alpha": {"alpha": "learn"}, "background": {"background": True}}.items():
-        found[f"PLSA {name}"] = of_fit("PLSA", lambda: (many_counts(),), *TOPICS, **options)
+            data = partial(rows_of, family)
+            found[f"Mixture {family} {name}"] = families(data, family=family, method=method)
+        starts = {"n_init": 2, "init_params": "random"}
+        found |= {
+            f"GaussianMixture missing {name}": gaussians(gaps, missing="ignore", method=method),
+            f"GaussianMixture two starts {name}": gaussians(rows, method=method, **starts),
+            f"Mixture blocks {name}": families(mixed_rows, family=MIXED, method=method),
+            f"RegressionMixture {name}": regressions(partial(responses, "gaussian"), method=method),
+        }
+    found["RegressionMixture poisson"] = regressions(partial(responses, "poisson"), family="poisson")
+    found |= {f"PLSA {name}": topics(corpus, method=name) for name in named}
+    found |= {
+        "PLSA alpha": topics(corpus, alpha="learn"),
+        "PLSA background": topics(corpus, background=True),
+    }
     for name in ("auto", "em", "sem", "sem-vr"):
-        found[f"PLSA file {name}"] = of_fit("PLSA", lambda: (stored_documents(),), *TOPICS, method=name)
-    few = {"is_limited": True, "max_iter": 10}
-    for name in ("auto", "sem-vr"):
-        found[f"PLSA limit {name}"] = of_fit(
-            "PLSA", lambda: (stored_documents(15_000),), *TOPICS, method=name, n_init=1, **few
-        )
-    for name, make in (("fiem", lambda: rows(n=60_000)), ("iem", lambda: stored_rows(60_000))):
-        found[f"GaussianMixture limit {name}"] = of_fit(
-            "GaussianMixture", lambda make=make: (make(),), *GAUSSIAN, method=name, **few
-        )
+        found[f"PLSA file {name}"] = topics(stored_documents, method=name)
     return found
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli.failures import FAILED
-from swiftem.fit.watch import StartWatch
+from swiftem.cli.console import FAILED
+from swiftem.fit.driver import StartWatch
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
         (["--family", "poison"], "got 'poison': did you mean 'poisson'?"),
         (["--method", "spidr"], "got 'spidr': did you mean 'spider'?"),
         (["--family", "poisson", "--covariance-type", "diag"], "'--covariance-type': covariance_type must"),
-        (["--family", "poison=mon"], "family must be 'bernoulli' or"),
+        (["--family", "poison=mon"], "family must be 'bernoulli', '"),
         (["--family", "poisson="], "family must be of the form family=column,column;family=column"),
         (["--family", "poisson=mon;bernoulli=sun"], "--family': "),
         (["--family", "student-t(reg=1)"], "which are: covariance, degrees_of_freedom, floor; got 'reg'."),
@@ -58,12 +58,6 @@ def test_a_model_of_counts_through_all_commands(visits, tmp_path, invoke):
 )
 def test_options_that_cannot_be(visits, tmp_path, invoke, options, sentence):
     assert sentence in invoke("fit", visits, "-k", 2, *options, "--out", tmp_path / "a.model", code=2)
-    assert not (tmp_path / "a.model").exists()
-
-
-def test_rows_that_cannot_be(visits, tmp_path, invoke):
-    output = invoke("fit", visits, "-k", 2, "--family", "bernoulli", "--out", tmp_path / "a.model", code=1)
-    assert "data must be 0 or 1, got" in output
     assert not (tmp_path / "a.model").exists()
 
 

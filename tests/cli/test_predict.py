@@ -15,15 +15,6 @@ def columns_of(text):
     return header.split(","), np.array([[float(cell) for cell in row.split(",")] for row in rows])
 
 
-def test_labels_to_standard_output(flowers, model, clusters, call):
-    path, mixture = model
-    stdout, stderr = call("predict", path, flowers)
-    assert stderr == ""
-    header, values = columns_of(stdout)
-    assert header == ["label"]
-    np.testing.assert_array_equal(values[:, 0], mixture.predict(clusters[0]))
-
-
 @pytest.mark.parametrize("ending", [".csv", ".npy"])
 @pytest.mark.parametrize(
     ("places", "options"),
@@ -85,14 +76,6 @@ def test_files(ending, flowers, model, clusters, tmp_path, call):
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_labels_alone_in_npy_are_integers(flowers, model, clusters, tmp_path, call):
-    path, mixture = model
-    call("predict", path, flowers, "--out", tmp_path / "labels.npy")
-    labels = np.load(tmp_path / "labels.npy")
-    np.testing.assert_array_equal(labels, mixture.predict(clusters[0]))
-    assert labels.dtype.kind == "i"
-
-
 def test_names_in_another_order(model, clusters, tmp_path, call):
     path, mixture = model
     X = clusters[0]
@@ -151,19 +134,6 @@ def test_a_model_without_names_by_position(flowers, clusters, tmp_path, call):
     mixture.save(tmp_path / "a.model")
     _, stderr = call("predict", tmp_path / "a.model", flowers, code=1)
     assert "as many numeric columns as the model, 2, got 3 (height, width, w)." in stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--out", "a.xlsx"], "a.xlsx must end in .csv, .tsv, .parquet or .npy, got .xlsx."),
-        (["--out", "labels"], "labels must end in .csv, .tsv, .parquet or .npy, got no ending."),
-        (["--prob"], "--proba"),
-    ],
-)
-def test_options_that_are_refused(options, words, flowers, model, invoke, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert words in invoke("predict", model[0], flowers, *options, code=2)
 
 
 def test_nothing_that_is_read_is_overwritten(flowers, model, invoke):

@@ -1,7 +1,6 @@
 """``swiftem fit --response`` and what the other commands make of such a model."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from regression_data import counts, lines
 
@@ -148,12 +147,3 @@ def test_arrays_have_no_names(prices, tmp_path, invoke):
     assert "must have as many numeric columns as the model, 3, got 2" in output
     output = invoke("fit", tmp_path / "a.npy", "-k", 2, "--response", 0, code=2)
     assert "response must be the last column of" in output
-
-
-def test_the_response_is_no_column_of_the_data(prices, tmp_path, invoke):
-    frame = pd.read_csv(prices[0])
-    frame.to_parquet(tmp_path / "prices.parquet")
-    for table in (prices[0], tmp_path / "prices.parquet"):
-        output = invoke("fit", table, "-k", 2, "--response", "price", "--columns", "size,price", code=2)
-        said = " ".join(output.replace("│", " ").split())
-        assert "Invalid value for '--columns': columns must not include the response, got 'price'." in said

@@ -52,10 +52,14 @@ def test_families(tmp_path, call, invoke):
     assert "'--covariance-type': covariance_types must be left out" in output
 
 
-def test_a_fit_that_fails_is_named(tmp_path, call):
-    np.save(tmp_path / "a.npy", np.repeat([[0.0, 1.0], [5.0, 2.0]], 20, axis=0))
-    stdout, _ = call("select", tmp_path / "a.npy", "-k", "1:3")
-    assert "2 components" in stdout
+def test_missing_cells(clusters, tmp_path, call):
+    rows = clusters[0].copy()
+    rows[::7, 0] = np.nan
+    np.save(tmp_path / "a.npy", rows)
+    for option, kept in (("ignore", rows), ("skip", rows[~np.isnan(rows[:, 0])])):
+        call("select", tmp_path / "a.npy", "-k", "2,3", "--missing", option, "-o", tmp_path / "a.model")
+        expected = swiftem.select(kept, [2, 3], missing="ignore", random_state=0)
+        np.testing.assert_array_equal(GaussianMixture.load(tmp_path / "a.model").means_, expected.best.means_)
 
 
 def test_ctrl_c_keeps_what_is_done(flowers, tmp_path, call, monkeypatch):
@@ -75,7 +79,7 @@ def test_ctrl_c_keeps_what_is_done(flowers, tmp_path, call, monkeypatch):
         (["-k", "5:2"], "got '5:2'"),
         (["-k", "many"], "got 'many'"),
         (["-k", "1:200"], "n_components must be at most the number of rows, but"),
-        (["--criterion", "bci"], "'--criterion': criterion must be 'bic' or 'aic' or 'icl', got 'bci': did"),
+        (["--criterion", "bci"], "'--criterion': criterion must be 'bic', 'aic' or 'icl', got 'bci': did"),
         (["--covariance-type", "ful"], "got 'ful': did you mean 'full'?"),
         (["--columns", "-hight"], "did you mean 'height'?"),
     ],

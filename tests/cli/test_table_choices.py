@@ -73,17 +73,6 @@ def test_numbers_are_the_same_everywhere(gaps, tmp_path, call):
     assert re.search(r"^BIC +(\S+)$", scored, flags=re.M)[1] == bic
 
 
-def test_float32_numbers_are_the_same_everywhere(clusters, tmp_path, call):
-    rows = np.float32(1e3 + 1e2 * np.tile(clusters[0], (5, 1)))
-    np.save(tmp_path / "a.npy", rows)
-    shown = call("fit", tmp_path / "a.npy", "-k", 3, "-o", tmp_path / "a.model")[0]
-    mean = re.search(r"Mean log-likelihood (\S+),", shown)[1]
-    assert f"log-likelihood  {mean}, mean" in call("info", tmp_path / "a.model")[0]
-    scored = call("score", tmp_path / "a.model", tmp_path / "a.npy")[0]
-    score = re.search(r"mean log-likelihood +(\S+)", scored)[1]
-    assert float(score) == pytest.approx(float(mean), abs=1e-5)  # float32 sums in another order
-
-
 def test_predictions_have_the_numbers_of_rows(gaps, model, tmp_path, call):
     file, kept = gaps
     stdout, _ = call("predict", model[0], file, "--missing", "skip")
@@ -125,16 +114,6 @@ def test_numbers_as_labels_in_npy(clusters, tmp_path, call):
     assert ["component", "2.5", "9", "10"] in [line.split() for line in stdout.splitlines()]
 
 
-def test_labels_with_weights_and_gaps(flowers, tmp_path, call):
-    lines = flowers.read_text().splitlines()
-    lines[1] = lines[1].replace("red", "")
-    flowers.write_text("\n".join(lines))
-    stdout, _ = call("fit", flowers, "-k", 1, "-w", "w", "-l", "kind")
-    assert "Weights of rows by component and kind:" in stdout
-    assert ["component", "red", "(missing)"] in [line.split() for line in stdout.splitlines()]
-    assert "Adjusted Rand" not in stdout
-
-
 @pytest.mark.parametrize("command", ["fit", "score"])
 def test_the_cross_table_sums_weights_and_knows_rows_without_a_label(
     command, clusters, model, tmp_path, call
@@ -171,11 +150,6 @@ def test_rows_without_a_label_do_not_count_in_the_agreement(clusters, tmp_path, 
     agreement = adjusted_rand_score(kinds[kinds != ""], of[kinds != ""])
     assert agreement != pytest.approx(adjusted_rand_score(kinds, of), abs=1e-3)
     assert f"Adjusted Rand index {agreement:.4f} " in shown
-
-
-def test_update_skips(gaps, model, tmp_path, call):
-    stdout, _ = call("fit", gaps[0], "--update", model[0], "--missing", "skip", "-o", tmp_path / "b.model")
-    assert "Updated with 110 rows" in stdout
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_a_folder_of_text_files_with_no_options_but_topics(run, folder, tmp_path
     assert "Topics of my texts" in html
     assert html.count("<script>") == 1
     assert f"topics &#x27;{folder}&#x27; --topics 2<" in html
+    assert re.search(r"<dd>auto \((em|sem|sem-vr)\)</dd>", html)
     for file in out.iterdir():
         assert file.stat().st_mode & 0o044 == 0o044  # others may read it
 
@@ -119,12 +120,6 @@ def test_counts_without_words(run, tmp_path):
         "--apply", tmp_path / "out" / "model.swiftem", tmp_path / "wide.npz", "--out", tmp_path, code=1
     )
     assert "must have 3 words, as many as" in output
-
-
-@pytest.mark.parametrize("method", ["em", "sem", "iem", "sem-vr", "fiem"])
-def test_methods(run, folder, tmp_path, method):
-    run(folder, "--topics", 2, "--method", method, "--out", tmp_path)
-    assert f"--method {method} --out" in (tmp_path / "topics.html").read_text(encoding="utf-8")
 
 
 def test_columns_and_vocabularies(run, tmp_path):

@@ -7,7 +7,7 @@ from combinations.counts import uci as write_uci
 from pyarrow import parquet
 
 import swiftem
-from swiftem.cli import topics_in_blocks as module
+from swiftem.cli import topics_files as module
 from swiftem.data.documents.counts import FileDocuments, SpooledDocuments
 
 LIMIT = "300MB"

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from swiftem import PLSA
-from swiftem.fit.watch import StartWatch
+from swiftem.fit.driver import StartWatch
 
 FILES = {"model.swiftem", "topic_words.parquet", "document_topics.parquet", "topics.html"}
 
@@ -60,7 +60,9 @@ def test_ctrl_c_before_the_first_pass(run, folder, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_while_the_corpus_is_read(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("swiftem.data.read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        "swiftem.cli.topics_files.read_corpus", lambda *a, **k: signal.raise_signal(signal.SIGINT)
+    )
     assert "Interrupted; nothing was written." in run(folder, "--out", tmp_path / "out", code=130)
 
 

@@ -37,7 +37,7 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "secret.txt")
 
     # Not by permissions of the file: those do not bind root, which tests may run as.
-    monkeypatch.setattr("swiftem.data.read_corpus", refuse)
+    monkeypatch.setattr("swiftem.cli.topics_files.read_corpus", refuse)
     assert "secret.txt cannot be read: permission denied." in run(tmp_path, "--out", tmp_path, code=1)
 
 
@@ -49,14 +49,6 @@ def test_bad_options_are_refused(run, option, value, tmp_path):
     output = run(tmp_path, "--out", tmp_path, option, value, code=2)
     assert "Invalid value for" in output
     assert option in output
-
-
-def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "swiftem.data.read_corpus", lambda *a, **k: pytest.fail("computed before it was checked")
-    )
-    (tmp_path / "taken").write_text("mine")
-    assert "is a file: name a folder" in run(tmp_path, "--out", tmp_path / "taken", code=2)
 
 
 def test_a_full_disk_is_one_sentence(run, folder, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from swiftem import GaussianMixture
-from swiftem.cli.failures import FAILED
+from swiftem.cli.console import FAILED
 
 
 @pytest.fixture
@@ -79,14 +79,6 @@ def test_a_failure_leaves_the_old_model(old, files, tmp_path, call, in_place):
     assert not out.exists()
 
 
-def test_damaged_models_are_refused(old, files, tmp_path, call):
-    old.write_bytes(old.read_bytes()[:-100])
-    _, stderr = call("fit", "--update", old, files[0], "-o", tmp_path / "new.model", code=FAILED)
-    assert stderr.startswith(f"{old} is damaged, or not a model file of this version of swiftem (")
-    assert stderr.count("\n") == 1
-    assert not (tmp_path / "new.model").exists()
-
-
 @pytest.mark.parametrize(
     "option",
     [("-k", 3), ("--method", "em"), ("--seed", 1), ("--tol", 0.1), ("--resume",), ("--checkpoint", "here")],
@@ -94,11 +86,3 @@ def test_damaged_models_are_refused(old, files, tmp_path, call):
 def test_options_of_a_new_fit_are_refused(old, files, option, invoke):
     output = invoke("fit", "--update", old, files[0], *option, code=2)
     assert "the model of --update keeps the one that it was fitted with." in output
-
-
-def test_what_a_new_fit_needs(files, tmp_path, invoke):
-    output = invoke("fit", files[0], code=2)
-    assert "'--components': n_components must be given for a new fit" in output
-    invoke("fit", *files, "-k", 2, "-o", tmp_path / "a.model")
-    assert (tmp_path / "a.model").exists()
-    assert "does not exist" in invoke("fit", "--update", tmp_path / "no.model", files[0], code=1)

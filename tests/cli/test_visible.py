@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from swiftem import Mixture
 from swiftem.cli.app import app
-from swiftem.cli.screen import Console
+from swiftem.cli.console import Console
 from swiftem.core.messages import visible, warn
 
 TITLE, COLOUR, TURN = "\x1b]0title\x07", "\x9b31m", "\u202e"

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from helpers import SequentialSource
 from stored_sources import KINDS, make, write
 
-from swiftem.core.source import Batch, Source
+from swiftem.core.source import Source
 from swiftem.data import (
     ArraySource,
     BlockSource,
@@ -19,8 +19,7 @@ from swiftem.data import (
 )
 from swiftem.data.tensor import TensorSource
 from swiftem.testing import check_source
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.corpus import Documents, StreamedDocuments
 from swiftem.topics.compute.units import UnitDocuments
 
 ROWS = np.random.default_rng(0).normal(size=(1000, 3))
@@ -138,65 +137,33 @@ def test_contract_of_a_tensor(weight):
     assert set(vars(ArraySource(ROWS))) - {"y"} <= set(vars(source)), "it is used in place of an array"
 
 
-class Wrong(ArraySource):
-    """A source with one thing wrong."""
-
-    def __init__(self, what):
-        super().__init__(ROWS)
-        self.what = what
-        self.names = ("a", "b") if what == "names" else ()
-
-    @property
-    def is_weighted(self):
-        return False
-
-    @property
-    def rows_in_memory(self):
-        return ROWS[::-1] if self.what == "rows" else None
-
-    @property
-    def has_missing(self):
-        return self.what == "nothing is missing"
-
-    @property
-    def weight(self):
-        return np.full(1000, 2.0) if self.what == "weight" else None
-
-    def blocks(self, rows):
-        batches = list(super().blocks(rows))
-        if self.what == "order":
-            batches.reverse()
-        if self.what == "missing":
-            batches = batches[:-1]
-        if self.what == "large":
-            batches = list(super().blocks(10 * rows))
-        if self.what == "weights":
-            batches = [Batch(y, 2.0 * weight, index) for y, weight, index in batches]
-        return iter(batches)
-
-    def take(self, index):
-        batch = super().take(index)
-        return batch._replace(y=batch.y + 1.0) if self.what == "take" else batch
-
-    def fingerprint(self):
-        return str(id(object())) + str(np.random.default_rng().random()) if self.what == "hash" else "same"
+def blocks(change):
+    """Return a member ``blocks`` that changes the list of batches."""
+    return {"blocks": lambda self, rows: iter(change(list(ArraySource.blocks(self, rows))))}
 
 
-@pytest.mark.parametrize(
-    ("what", "sentence"),
-    [
-        ("order", "in order"),
-        ("missing", "cover"),
-        ("large", "not yield more"),
-        ("weights", "sum of the weights"),
-        ("weight", "weight must have the weights of the blocks"),
-        ("names", "a name for each column, or none, got 2 for 3"),
-        ("rows", "rows_in_memory of Wrong must be the samples"),
-        ("nothing is missing", "has_missing of Wrong must be False"),
-        ("take", "take must return"),
-        ("hash", "fingerprint"),
-    ],
-)
-def test_what_is_broken_is_said(what, sentence):
+WRONG = {
+    "in order": blocks(lambda batches: batches[::-1]),
+    "cover": blocks(lambda batches: batches[:-1]),
+    "not yield more": {"blocks": lambda self, rows: ArraySource.blocks(self, 10 * rows)},
+    "sum of the weights": blocks(lambda batches: [one._replace(weight=2.0 * one.weight) for one in batches]),
+    "weight must have the weights of the blocks": {
+        "weight": property(lambda self: np.full(1000, 2.0)),
+        "is_weighted": False,
+    },
+    "a name for each column, or none, got 2 for 3": {"names": ("a", "b")},
+    "rows_in_memory of Wrong must be the samples": {"rows_in_memory": ROWS[::-1]},
+    "has_missing of Wrong must be False": {"has_missing": True},
+    "take must return": {
+        "take": lambda self, index: (lambda batch: batch._replace(y=batch.y + 1.0))(
+            ArraySource.take(self, index)
+        )
+    },
+    "fingerprint": {"fingerprint": lambda self: str(np.random.default_rng().random())},
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_what_is_broken_is_said(sentence):
     with pytest.raises(AssertionError, match=sentence):
-        check_source(Wrong(what))
+        check_source(type("Wrong", (ArraySource,), WRONG[sentence])(ROWS))

@@ -50,20 +50,6 @@ def test_path_holds_k_and_passes(make, name, b, epoch_length):
     assert (result.n_iter, result.status) == (60, "completed")
 
 
-@both_models
-@every_method
-def test_path_holds_the_iterates(make, name):
-    """θ and s at each k are those of a run that ends there, and the last ones are the result's."""
-    problem = make(20)
-    method = make_method(name, step_size=VARYING)
-    result = problem.run(method, n_iter=12, record_every=4, seed=0)
-    for iterate in result.path:
-        shorter = problem.run(method, n_iter=iterate.k, seed=0)
-        assert_identical((iterate.theta, iterate.s), (shorter.theta, shorter.s))
-        assert iterate.rejected == shorter.rejected
-    assert_identical((result.path[-1].theta, result.path[-1].s), (result.theta, result.s))
-
-
 def test_nothing_is_recorded_unless_asked():
     assert helpers.mixture().run(methods.OnlineEM(), n_iter=100, seed=0).path == []
 
@@ -115,19 +101,6 @@ def test_callback_stops_the_run(stop_at, status, path):
     assert result.status == status
     assert result.n_iter == path[-1]
     assert [iterate.k for iterate in result.path] == path
-
-
-def test_records_are_not_written_to_by_later_iterations():
-    problem = helpers.mixture()
-    copies = []
-
-    def record(iterate):
-        copies.append([np.copy(leaf) for leaf in helpers.leaves((iterate.theta, iterate.s))])
-        return iterate
-
-    result = problem.run(methods.FastIncrementalEM(), n_iter=20, record_every=1, record=record, seed=0)
-    for iterate, copy in zip(result.path, copies, strict=True):
-        assert_identical(helpers.leaves((iterate.theta, iterate.s)), copy)
 
 
 def test_no_iterations():

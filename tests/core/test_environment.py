@@ -4,6 +4,7 @@ import builtins
 import platform
 
 import numpy as np
+import pytest
 
 import swiftem
 from swiftem.core.describe import environment
@@ -21,10 +22,11 @@ def test_what_is_missing_is_said_so():
     assert environment("no-such-package")["no-such-package"] == "not installed"
 
 
-def test_a_system_that_does_not_tell_its_processor(monkeypatch):
+@pytest.mark.parametrize("name", ["AMD64 Family 25", ""])
+def test_a_system_that_does_not_tell_its_processor(name, monkeypatch):
     def refuse(*args, **kwargs):
         raise FileNotFoundError
 
     monkeypatch.setattr(builtins, "open", refuse)
-    monkeypatch.setattr(platform, "processor", lambda: "")
-    assert environment()["processor"] == "unknown processor"
+    monkeypatch.setattr(platform, "processor", lambda: name)
+    assert environment()["processor"] == (name or "unknown processor")

@@ -1,42 +1,23 @@
 """Files that are replaced, and the lock of a folder."""
 
-import errno
 import os
+import resource
 
 import pytest
 
 from swiftem.core.files import open_regular, write_atomically
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    done = []
-    fsync, replace = os.fsync, os.replace
-
-    def sync(handle):
-        done.append("folder" if os.path.isdir(f"/proc/self/fd/{handle}") else "file")
-        fsync(handle)
-
-    def rename(source, target):
-        done.append("name")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(os, "replace", rename)
-    write_atomically(tmp_path / "file", b"content")
-    assert done == ["file", "name", "folder"]
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call):
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
+    """Here it is the system's limit on the size of a file."""
     write_atomically(tmp_path / "file", b"before")
-
-    def fail(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        with pytest.raises(OSError, match="No space left"):
-            write_atomically(tmp_path / "file", b"after")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        with pytest.raises(OSError, match="File too large"):
+            write_atomically(tmp_path / "file", b"after" * 99)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (tmp_path / "file").read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["file"]
 

@@ -3,9 +3,8 @@
 import pickle
 
 import helpers
-import numpy as np
 import pytest
-from helpers import NAMES, PROBLEMS, STOCHASTIC, assert_identical, assert_same_result, make_method
+from helpers import NAMES, STOCHASTIC, assert_same_result, make_method
 
 from swiftem import methods, schedules
 
@@ -23,22 +22,6 @@ def example(name, model):
     return problem, make_method(name, step_size=schedules.power(0.9, 0.1), batch_size=2, epoch_length=5)
 
 
-@pytest.mark.parametrize("model", list(PROBLEMS))
-@every_method
-@pytest.mark.parametrize("split", [0, 1, 5, 33, 47, 48])
-def test_split_run_equals_the_whole(model, name, split):
-    problem, method = example(name, model)
-    whole = problem.run(method, n_iter=N_ITER, seed=3, record_every=4)
-    first = problem.run(method, n_iter=split, seed=3, record_every=4)
-    second = go_on(problem, first, method, n_iter=N_ITER - split, record_every=4)
-    assert_same_result(second, whole)
-    joined = first.path + second.path
-    assert [iterate.k for iterate in joined] == [iterate.k for iterate in whole.path]
-    for one, other in zip(joined, whole.path, strict=True):
-        assert (one.passes, one.rejected) == (other.passes, other.rejected)
-        assert_identical((one.theta, one.s), (other.theta, other.s))
-
-
 def test_the_example_with_topics_is_hard():
     problem, method = example("fiem", "topics")
     split = problem.run(method, n_iter=33, seed=3)
@@ -54,14 +37,6 @@ def test_a_state_can_be_gone_on_from_twice(name):
     once, again = (go_on(problem, first, method, n_iter=9) for _ in range(2))
     assert_same_result(once, again)
     assert pickle.dumps((first.theta, first.s, first.state)) == before
-
-
-@every_method
-def test_a_state_survives_pickling(name):
-    problem, method = example(name, "topics")
-    first = problem.run(method, n_iter=7, seed=3)
-    second = go_on(problem, pickle.loads(pickle.dumps(first)), method, n_iter=9)
-    assert_same_result(second, problem.run(method, n_iter=16, seed=3))
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
@@ -146,16 +121,6 @@ def test_a_state_that_does_not_fit_is_refused(case):
     result = problem.run(methods.FastIncrementalEM(), n_iter=3, seed=3)
     with pytest.raises((TypeError, ValueError), match=message):
         attempt(problem, result)
-
-
-@every_method
-def test_what_a_state_holds(name):
-    problem, method = example(name, "mixture")
-    result = problem.run(method, n_iter=7, seed=3)
-    state = result.state
-    assert (state.name, state.n, state.k, state.rejected) == (name, problem.n, 7, result.rejected)
-    assert state.evaluations == pytest.approx(result.passes * problem.n)
-    assert np.shape(state.entropy) == (4,)
 
 
 @pytest.mark.parametrize("name", NAMES)

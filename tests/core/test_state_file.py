@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from swiftem.core.algorithm import Iterate
 from swiftem.core.state_file import (
     REGISTERED,
     find_type,
@@ -69,13 +68,6 @@ def test_memory_order_strides_and_nan_come_back():
     assert found.tobytes("A") == array.tobytes("A")
     every_second = np.arange(12.0).reshape(4, 3)[::2, 1:]
     np.testing.assert_array_equal(decode(encode(every_second)), every_second)
-
-
-def test_iterates_come_back():
-    iterate = Iterate(3, 1.5, Pair(np.ones(2)), np.zeros(1), 2)
-    found = decode(encode([iterate]))[0]
-    assert isinstance(found, Iterate)
-    assert (found.k, found.passes, found.rejected, found.theta.first.tolist()) == (3, 1.5, 2, [1.0, 1.0])
 
 
 def test_values_that_cannot_be_saved_are_refused():

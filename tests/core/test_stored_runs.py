@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers import make_method
 from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
 
 import swiftem
 from swiftem import methods, models
-from swiftem.core import draws, problem
+from swiftem.core import problem
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch
 from swiftem.data import BlockSource, NpySource
@@ -18,12 +19,6 @@ N = 1200
 ROWS = rng.normal(size=(N, 2)) + rng.normal(scale=4.0, size=(3, 2))[rng.integers(3, size=N)]
 WEIGHT = rng.integers(3, size=N).astype(float)
 COVARIANCES = ("unit", "full", "tied", "diag", "spherical")
-
-
-@pytest.fixture(autouse=True)
-def _few_draws_ahead(monkeypatch):
-    """Have draws made for a thousand iterations ahead: for 65,536 they take longer than the runs here."""
-    monkeypatch.setattr(draws, "CHUNK", 1024)
 
 
 def model_of(covariance):
@@ -40,10 +35,7 @@ def theta_of(model):
 
 
 def method_of(name, b=20):
-    made = methods.METHODS[name]
-    if name == "em":
-        return made()
-    return made(batch_size=b) if name == "iem" else made(batch_size=b, step_size=0.05)
+    return make_method(name, batch_size=b, step_size=0.05)
 
 
 def the_same_in_memory(model, rows, weight, source, method, n_iter):
@@ -132,6 +124,11 @@ def test_what_is_remembered_may_be_in_a_file(name, covariance, tmp_path):
     limited = swiftem.run(model, source, method, n_iter=60, theta0=theta_of(model), seed=1, **less)
     assert is_scratch(limited.state.method.memory)
     assert not is_scratch(free.state.method.memory)
+    kept = {"checkpoint": tmp_path / "kept", "resume": "auto", "theta0": theta_of(model), "seed": 1}
+    swiftem.run(model, source, method, n_iter=60, **kept)
+    resumed = swiftem.run(model, source, method, n_iter=100, **kept, **less)
+    assert is_scratch(resumed.state.method.memory)
+    assert np.array_equal(resumed.s, free.s)
     before = limited.state.method.memory.copy()
     more = swiftem.run(
         model, source, method, n_iter=40, theta0=limited.theta, s0=limited.s, state=limited.state, **less

@@ -37,14 +37,6 @@ def test_distribution_of_a_resumed_run():
     assert_distributed(drawn, lambda k: gamma(k + 2), 6)
 
 
-@pytest.mark.parametrize("kind", ["constant", "inverse"])
-def test_distribution_over_seeds_of_run(kind):
-    gamma = SCHEDULES[kind]
-    problem, method = helpers.mixture(5), methods.OnlineEM(step_size=gamma)
-    drawn = [problem.run(method, n_iter=RandomTermination(3), seed=seed).n_iter for seed in range(500)]
-    assert_distributed(drawn, gamma, 3)
-
-
 @pytest.mark.parametrize("make", list(PROBLEMS.values()), ids=list(PROBLEMS))
 @pytest.mark.parametrize("name", NAMES)
 def test_result_is_an_iterate_of_the_plain_run(make, name):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from mixture_data import KINDS, METHODS, blobs
-from table_files import sentence_of, write_file
+from table_files import npy_file, parquet_file, sentence_of, write_file
 from typer.testing import CliRunner
 
 import swiftem
@@ -25,23 +25,9 @@ def weights(value):
     return np.where(np.arange(60) == 7, value, 1.0)
 
 
-def npy(folder, weight):
-    np.save(folder / "rows.npy", np.column_stack([X, weight]))
-    return folder / "rows.npy"
-
-
 def csv(folder, weight):
     lines = [f"{a},{b},{w!r}" for (a, b), w in zip(X.tolist(), weight.tolist(), strict=True)]
     return write_file(folder, "a,b,w\n" + "\n".join(lines) + "\n")
-
-
-def parquet(folder, weight):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    columns = {"a": X[:, 0], "b": X[:, 1], "w": weight}
-    parquet.write_table(pa.table(columns), folder / "rows.parquet")
-    return folder / "rows.parquet"
 
 
 ARGUMENTS = {
@@ -86,9 +72,13 @@ def test_blocks(value):
 
 
 FILES = {
-    "npy": (npy, 2, "row 7 (from 0)"),
+    "npy": (lambda folder, weight: npy_file(folder, np.column_stack([X, weight])), 2, "row 7 (from 0)"),
     "csv": (csv, "w", "row 7 (from 0)"),
-    "parquet": (parquet, "w", "row 7 (from 0)"),
+    "parquet": (
+        lambda folder, weight: parquet_file(folder, {"a": X[:, 0], "b": X[:, 1], "w": weight}),
+        "w",
+        "row 7 (from 0)",
+    ),
 }
 
 

@@ -69,11 +69,6 @@ def test_numbers_are_those_of_python(tmp_path):
     assert accepted > 50
 
 
-def test_one_column(tmp_path):
-    table = read_table(write_file(tmp_path, "height\n1\n2\n"))
-    np.testing.assert_array_equal(table.values, [[1.0], [2.0]])
-
-
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 def test_rows_are_counted_whatever_ends_lines(tmp_path, end):
     rows = [f"{number},{number}" for number in range(100)]

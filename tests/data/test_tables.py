@@ -56,15 +56,6 @@ def test_headers_that_others_write(tmp_path, header, version):
     assert read_table(write_file(tmp_path, content, "toy.npy")).values.tolist() == [[3.0], [4.0]]
 
 
-def test_columns_and_weights_by_number(tmp_path):
-    rows = np.arange(12.0).reshape(4, 3)
-    file = npy_file(tmp_path, rows)
-    table = read_table(file, weights=1)
-    np.testing.assert_array_equal(table.values, rows[:, [0, 2]])
-    np.testing.assert_array_equal(table.weights, [1, 4, 7, 10])
-    np.testing.assert_array_equal(read_table(file, columns=["2", 0]).values, rows[:, [2, 0]])
-
-
 # Parquet.
 
 

@@ -92,19 +92,29 @@ def click(browser, selector):
         browser.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
 
+def texts(evaluate, selector):
+    """Return the texts of all elements that a selector finds."""
+    return evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(part => part.textContent)")
+
+
+def text(evaluate, selector):
+    """Return the text of the first element."""
+    return texts(evaluate, selector)[0]
+
+
 def heading(opened):
-    return opened("document.querySelector('#detail h2').textContent")
+    return text(opened, "#detail h2")
 
 
 def test_the_largest_topic_is_shown_first(opened, made):
     model, corpus, _ = made
     largest = summarise_topics(model, corpus).topics[0]
     assert heading(opened) == largest.name()
-    assert opened("document.querySelectorAll('.map circle').length") == 12
+    assert len(texts(opened, ".map circle")) == 12
     assert "dashed" not in opened("document.querySelector('.hint').innerText")
-    assert opened("document.querySelectorAll('#words tr').length") == 20
-    assert f"topic {largest.number}" in opened("document.querySelector('#detail').textContent")
-    about = opened("document.querySelector('#detail .about-topic').textContent")
+    assert len(texts(opened, "#words tr")) == 20
+    assert f"topic {largest.number}" in text(opened, "#detail")
+    about = text(opened, "#detail .about-topic")
     assert about.startswith(f"{100 * largest.prevalence:.0f} % of all words · coherence")
 
 
@@ -126,15 +136,13 @@ def test_a_click_on_the_map_shows_words_documents_and_neighbours(opened, browser
             model.topic_prevalence()[k] * p / (model.topic_prevalence() @ model.components_[:, number[word]])
         )
         assert float(uses.removesuffix(" %").removeprefix("< ")) == pytest.approx(100 * expected, abs=0.6)
-    document = int(opened("document.querySelector('.documents .link').textContent").removeprefix("letter "))
+    document = int(text(opened, ".documents .link").removeprefix("letter "))
     assert shares[document, k] >= 0.9 * shares[:, k].max()
-    marks = opened(
-        "[...document.querySelectorAll('.documents li:first-child mark')].map(mark => mark.textContent)"
-    )
+    marks = texts(opened, ".documents li:first-child mark")
     assert corpus.words[k] in marks
-    assert opened("document.querySelectorAll('.near li').length") == 6
+    assert len(texts(opened, ".near li")) == 6
     similarity = np.where(np.arange(12) == k, -1, model.topic_similarity(measure="hellinger")[k])
-    near = opened("document.querySelector('.near li .link').textContent")
+    near = text(opened, ".near li .link")
     assert (
         near == {t.number: t.name() for t in summarise_topics(model, corpus).topics}[int(similarity.argmax())]
     )
@@ -149,7 +157,7 @@ def test_hover_names_a_topic(opened, browser):
     )
     browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
     assert not opened("document.querySelector('#tip').hidden")
-    assert "of all words" in opened("document.querySelector('#tip').textContent")
+    assert "of all words" in text(opened, "#tip")
     browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     assert opened("document.querySelector('#tip').hidden")
 
@@ -164,11 +172,11 @@ def test_the_slider_orders_words(opened, made):
             f"(() => {{ const field = document.querySelector('#lambda'); field.value = {weight};"
             " field.dispatchEvent(new Event('input', {bubbles: true})); })()"
         )
-        found = opened("[...document.querySelectorAll('#words th')].map(cell => cell.textContent)")
+        found = texts(opened, "#words th")
         relevance = np.where(there, np.log(model.components_[k]) - (1 - weight) * np.log(marginal), -np.inf)
         values = relevance[[corpus.words.index(word) for word in found]]
         np.testing.assert_allclose(values, np.sort(relevance)[::-1][:20], atol=1e-3)
-        assert opened("document.querySelector('#lambda-value').textContent") == f"λ {weight:.2f}"
+        assert text(opened, "#lambda-value") == f"λ {weight:.2f}"
 
 
 def test_search_for_a_word(opened, browser, made):
@@ -178,33 +186,33 @@ def test_search_for_a_word(opened, browser, made):
     assert opened("document.activeElement.getAttribute('aria-expanded')") == "true"
     press(browser, "Enter")
     assert heading(opened) == corpus.words[3]
-    text = opened("document.querySelector('#detail').textContent")
-    assert f"used {int(corpus.counts[:, [3]].sum())} times" in text
-    assert opened("document.querySelector('#detail tbody tr .number').textContent").startswith(("9", "100"))
-    assert opened("document.querySelectorAll('#detail .documents li').length") == 4
+    shown = text(opened, "#detail")
+    assert f"used {int(corpus.counts[:, [3]].sum())} times" in shown
+    assert text(opened, "#detail tbody tr .number").startswith(("9", "100"))
+    assert len(texts(opened, "#detail .documents li")) == 4
     assert opened(
         "[...new Set([...document.querySelectorAll('#detail mark')].map(mark => mark.textContent))]"
     ) == [corpus.words[3]]
     press(browser, "Escape")
-    assert opened("document.querySelector('#detail .kind').textContent").startswith("topic ")
+    assert text(opened, "#detail .kind").startswith("topic ")
 
 
 def test_search_for_a_document(opened, browser, made):
     _, _, shares = made
     click(browser, "#find")
     browser.send("Input.insertText", text="letter 123")
-    kinds = opened("[...document.querySelectorAll('#found .kind')].map(part => part.textContent)")
+    kinds = texts(opened, "#found .kind")
     assert kinds == ["Documents"]
     press(browser, "ArrowDown")
     press(browser, "ArrowUp")
     press(browser, "Enter")
     assert heading(opened) == "letter 123"
-    found = opened("document.querySelector('#detail tbody .number').textContent")
+    found = text(opened, "#detail tbody .number")
     assert float(found.removesuffix(" %")) == pytest.approx(100 * shares[123].max(), abs=0.51)
-    assert "day: " in opened("document.querySelector('#detail .about-topic').textContent")
+    assert "day: " in text(opened, "#detail .about-topic")
     click(browser, "#find")
     browser.send("Input.insertText", text="zzzz")
-    assert "Nothing found" in opened("document.querySelector('#found').textContent")
+    assert "Nothing found" in text(opened, "#found")
     press(browser, "Escape")
     assert opened("document.querySelector('#found').hidden")
 
@@ -219,31 +227,25 @@ def test_the_list_is_sorted_by_what_is_asked(opened, browser, made):
     assert opened(shares) == sorted(opened(shares))
     assert opened("document.querySelector('.topics th.share').getAttribute('aria-sort')") == "ascending"
     click(browser, ".topics tbody tr:nth-child(4) .link")
-    assert heading(opened) == opened("document.querySelector('.topics tr.chosen .link').textContent")
+    assert heading(opened) == text(opened, ".topics tr.chosen .link")
 
 
 def test_topics_over_time(opened, browser, made):
     model, corpus, shares = made
     click(browser, "#tab-by")
-    assert opened("document.querySelector('#tab-by').textContent") == "By month of day"
-    assert opened("document.querySelectorAll('.multiple').length") == 12
-    head = opened(
-        "[...document.querySelectorAll('.heat thead tr:first-child th')].map(cell => cell.textContent)"
-    )
+    assert text(opened, "#tab-by") == "By month of day"
+    assert len(texts(opened, ".multiple")) == 12
+    head = texts(opened, ".heat thead tr:first-child th")
     assert head[:3] == ["Topic", "2020-01", "2020-02"]
     lengths = np.asarray(corpus.counts.sum(axis=1)).ravel()
     month = np.array([f"202{d % 4}-0{1 + d % 9}" == "2020-01" for d in range(300)])
     k = summarise_topics(model, corpus).topics[0].number
     expected = lengths[month] @ shares[month, k] / lengths[month].sum()
-    assert float(opened("document.querySelector('.heat tbody td').textContent")) == pytest.approx(
-        100 * expected, abs=0.051
-    )
+    assert float(text(opened, ".heat tbody td")) == pytest.approx(100 * expected, abs=0.051)
     click(browser, "#same")
     assert opened("document.querySelector('#same').checked")
     click(browser, ".multiple:nth-child(3)")
-    assert heading(opened) == opened(
-        "document.querySelector('.multiple:nth-child(3) .name span').textContent"
-    )
+    assert heading(opened) == text(opened, ".multiple:nth-child(3) .name span")
 
 
 def test_names_and_merged_topics_are_kept_and_exported(opened, browser, page, made, tmp_path):
@@ -257,8 +259,8 @@ def test_names_and_merged_topics_are_kept_and_exported(opened, browser, page, ma
     opened(f"document.querySelector('#other').value = '{order[2]}'")
     click(browser, "#merge")
     pair = sorted(order[1:3])
-    assert opened("document.querySelector('#detail .kind').textContent") == f"topics {pair[0]} + {pair[1]}"
-    assert opened("document.querySelectorAll('.map circle').length") == 11
+    assert text(opened, "#detail .kind") == f"topics {pair[0]} + {pair[1]}"
+    assert len(texts(opened, ".map circle")) == 11
     assert (
         opened(
             "Math.min(...topics.flatMap((a, i) => topics.slice(i + 1).map("
@@ -267,7 +269,7 @@ def test_names_and_merged_topics_are_kept_and_exported(opened, browser, page, ma
         > -0.001
     )  # circles make room
     merged = model.merge_topics([pair])
-    about = opened("document.querySelector('#detail .about-topic').textContent")
+    about = text(opened, "#detail .about-topic")
     share = merged.topic_prevalence()[sorted(set(range(12)) - {pair[1]}).index(pair[0])]
     assert float(about.split(" %")[0]) == pytest.approx(100 * share, abs=0.51)
     browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
@@ -283,18 +285,15 @@ def test_names_and_merged_topics_are_kept_and_exported(opened, browser, page, ma
     assert (len(applied.components_), notes, given[given.index("Own <name>")]) == (11, [], "Own <name>")
     np.testing.assert_allclose(applied.components_, merged.components_)
     browser.open(page.as_uri() + "?later")
-    assert opened("document.querySelectorAll('.map circle').length") == 11
+    assert len(texts(opened, ".map circle")) == 11
     assert heading(opened) in ("Own <name>", *opened("topics.map(topic => topic.name)"))
     opened(f"go({{topic: {pair[0]}}})")
     click(browser, "#split")
-    assert opened("document.querySelectorAll('.map circle').length") == 12
+    assert len(texts(opened, ".map circle")) == 12
     opened(f"loadNames({json.dumps(file.read_text())})")
-    assert opened("document.querySelectorAll('.map circle').length") == 11
+    assert len(texts(opened, ".map circle")) == 11
     opened("loadNames('{}')")
-    assert (
-        opened("document.querySelector('#toast').textContent")
-        == "This file does not have names of 12 topics."
-    )
+    assert text(opened, "#toast") == "This file does not have names of 12 topics."
 
 
 def test_keys(opened, browser):
@@ -333,7 +332,7 @@ def test_the_background_is_marked_and_last_among_neighbours(browser, made, tmp_p
     marked.background_ = largest
     browser.open(write_page(tmp_path / "topics.html", marked, corpus, shares).as_uri())
     assert browser.evaluate("state.topic") == second
-    assert browser.evaluate("document.querySelectorAll('.map circle.background').length") == 1
+    assert len(texts(browser.evaluate, ".map circle.background")) == 1
     assert "dashed circle is the background" in browser.evaluate("document.querySelector('.hint').innerText")
     label = browser.evaluate("document.querySelector('circle.background').getAttribute('aria-label')")
     assert label.startswith(f"topic {largest}, background: ")
@@ -415,7 +414,7 @@ def test_no_text_runs(browser, tmp_path):
         "go({word: 1}); go({document: 2}); go({topic: topics[0].id}); byId('find').value = 'img'; drawFound()"
     )
     assert EVIL in browser.evaluate("document.body.textContent")
-    assert browser.evaluate("document.querySelectorAll('img, body b:not(#tip b)').length") == 6  # of the help
+    assert len(texts(browser.evaluate, "img, body b:not(#tip b)")) == 6  # of the help
     assert browser.evaluate("window.hurt") is None
     assert browser.errors == []
     # Neither would one that found its way into the page.

@@ -20,7 +20,7 @@ import scipy.io
 import scipy.sparse as sp
 import sklearn.feature_extraction.text  # noqa: F401
 from damage import ANY, TEXT, packed
-from faults.watched import innermost
+from faults.watched import Verdict, complaint, innermost
 
 from swiftem.data import (
     open_documents,
@@ -244,36 +244,27 @@ PAIRS = (("read_corpus", "open_documents"), ("read_table", "open_source"))
 """Readers that must agree about how many tokens or rows there are."""
 
 
-def complaint(error: Exception, names: set[str]) -> str:
-    """Return what is wrong with a refusal, or nothing."""
-    sentence = str(error)
-    if not isinstance(error, ValueError | TypeError | OSError) or isinstance(error, UnicodeError):
-        return "not a refusal"
-    if "\n" in sentence or not sentence.endswith((".", "?")):
-        return "not one sentence"
-    return "" if any(name in sentence for name in names) else "does not name the file"
-
-
-def read_damaged(case: tuple[str, int]) -> dict[str, Any]:
-    """Read a damaged file with every reader of its kind; return findings, and how many took it or not."""
+def read_damaged(case: tuple[str, int]) -> list[Verdict]:
+    """Read a damaged file with every reader of its kind."""
     kind, seed = case
-    findings, totals = [], {}
+    verdicts, totals = [], {}
     with tempfile.TemporaryDirectory(prefix="swiftem-fuzz-", ignore_cleanup_errors=True) as name:
         folder, files = Path(name), damaged(kind, seed)
         for name, content in files.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
         first = folder / next(iter(files)).partition("/")[0]
-        names, asked = {Path(name).name for name in files} | {first.name}, list(readers(kind, first))
-        for reader, call in asked:
+        names = {Path(name).name for name in files} | {first.name}
+        for reader, call in readers(kind, first):
             try:
                 totals[reader] = call()
+                verdicts.append(Verdict("taken", "", ""))
             except Exception as error:
                 wrong = complaint(error, names)
-                if wrong:
-                    where = innermost("".join(traceback.format_exception(error)))
-                    findings.append([reader, type(error).__name__, where, wrong, str(error)[:300]])
+                where = innermost("".join(traceback.format_exception(error)))
+                wrong = wrong and f"{reader}, {type(error).__name__} in {where}: {wrong}"
+                verdicts.append(Verdict("refused", wrong, str(error)[:300]))
     for one, other in PAIRS:
         if {one, other} <= set(totals) and not np.isclose(totals[one], totals[other], rtol=1e-12):
-            findings.append([one, "differs", other, "", f"{totals}"])
-    return {"findings": findings, "taken": len(totals), "refused": len(asked) - len(totals) - len(findings)}
+            verdicts.append(Verdict("taken", f"{one} differs from {other}", f"{totals}"))
+    return verdicts

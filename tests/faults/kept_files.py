@@ -19,6 +19,7 @@ from pathlib import Path
 import damage
 import model_mutations
 from dying_fits import Death, dying
+from faults.watched import Verdict, complaint
 from resumable import CASES
 
 import swiftem
@@ -83,16 +84,8 @@ def die(case: Callable[..., bytes], folder: Path, saves: int, seed: int) -> None
         raise AssertionError(f"{folder} should have died")
 
 
-def fault_of(error: BaseException, name: str) -> str:
-    """Return what is wrong with a refusal: it must be one sentence with the name in it."""
-    text = str(error)
-    if not isinstance(error, ValueError | OSError) or name not in text:
-        return f"refused by {type(error).__name__}: {text[:100]}"
-    return "" if "\n" not in text and text.endswith(".") else f"refused by no sentence: {text[-80:]!r}"
-
-
-def try_model(seed: int) -> tuple[str, str, str]:
-    """Change a model file, load it and ask it everything; return what was done, how it ended, and a fault."""
+def try_model(seed: int) -> list[Verdict]:
+    """Change a model file, load it and ask it everything."""
     rng = random.Random(f"model {seed}")
     base = rng.choice(sorted(made("models").iterdir()))
     done, content = model_mutations.changed_model(base.read_bytes(), rng)
@@ -101,10 +94,11 @@ def try_model(seed: int) -> tuple[str, str, str]:
     try:
         model = loaded(here, base.name)
     except Exception as error:
-        ended, fault = "refused", fault_of(error, str(here))
+        ended, fault = "refused", complaint(error, {str(here)})
     else:
         ended, fault = "works", model_mutations.ask(model)
-    return f"{base.name}, {done}", ended, fault or (ask_info(here) if rng.random() < 0.1 else "")
+    fault = fault or (ask_info(here) if rng.random() < 0.1 else "")
+    return [Verdict(ended, fault, f"{base.name}, {done}")]
 
 
 def ask_info(path: Path) -> str:
@@ -119,8 +113,8 @@ def ask_info(path: Path) -> str:
     return "" if result.stderr.count("\n") <= 1 else "info: more than a line"
 
 
-def try_folder(seed: int) -> tuple[str, str, str]:
-    """Change a folder and go on from it; return what was done, how it ended, and a fault."""
+def try_folder(seed: int) -> list[Verdict]:
+    """Change a folder and go on from it."""
     rng = random.Random(f"folder {seed}")
     name = rng.choice(RESUMED)
     cases = made(name)
@@ -135,13 +129,13 @@ def try_folder(seed: int) -> tuple[str, str, str]:
     except Exception as error:
         after = content_of(here)  # a start that was refused may have begun elsewhere
         is_changed = any(after.get(path) != content for path, content in before.items())
-        ended, fault = "refused", fault_of(error, str(here))
+        ended, fault = "refused", complaint(error, {str(here)})
         fault = fault or ("a refusal changed the folder" if is_changed else "")
     else:
         ended, fault = "same", "" if found == (cases / WHOLE).read_bytes() else "another result"
     if not_ours and content_of(outside) != not_ours:
         fault = "files outside the folder were changed"
-    return f"{name}, {done}", ended, fault
+    return [Verdict(ended, fault, f"{name}, {done}")]
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 
-class Named(NamedTuple):
-    """A value, and how it is called in a report."""
-
-    name: str
-    value: Any
-
-
 class Draw:
-    """Decisions from a seed."""
+    """Decisions from a seed; ``words`` are what was chosen, for a report."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
+        self.words: list[str] = []
 
     def integer(self, low: int, high: int) -> int:
         return self._random.randint(low, high)
 
     def pick(self, options: Sequence[Any]) -> Any:
         return options[self.integer(0, len(options) - 1)]
+
+    def choose(self, options: Mapping[str, Any]) -> Any:
+        """Return one of the values, and note its name."""
+        return options[self.note(self.pick(list(options)))]
+
+    def note(self, word: Any) -> Any:
+        self.words.append(" ".join(str(word).split())[:60])
+        return word
 
     def one_in(self, count: int) -> bool:
         """Return True once in ``count`` times."""
@@ -50,7 +52,7 @@ NUMBERS: list[Any] = [
 ]  # fmt: skip
 
 
-def number(draw: Draw) -> Named:
+def number(draw: Draw) -> Any:
     """Return a number, or what somebody might take for one."""
     made: list[Callable[[], Any]] = [
         lambda: [], lambda: [2], lambda: {}, lambda: {2}, lambda: np.array(2), lambda: np.array([2]),
@@ -60,23 +62,22 @@ def number(draw: Draw) -> Named:
     ]  # fmt: skip
     place = draw.integer(0, len(NUMBERS) + len(made) - 1)
     value = NUMBERS[place] if place < len(NUMBERS) else made[place - len(NUMBERS)]()
-    return Named(f"{type(value).__name__} {value!r}"[:60].replace("\n", " "), value)
+    draw.note(f"{type(value).__name__} {value!r}")
+    return value
 
 
-def rows(draw: Draw, n: int | None = None, d: int | None = None) -> Named:
+def rows(draw: Draw, n: int | None = None, d: int | None = None) -> Any:
     """Return rows (n, d) in memory, mostly well-behaved, then changed in size, place and form."""
     rng = draw.rng()
     n = draw.pick([20, 20, 20, 20, 20, 50, 50, 50, 8, 8, 5, 5, 3, 2, 1, 0]) if n is None else n
     d = draw.pick([2, 2, 2, 2, 2, 2, 2, 1, 1, 3, 3, 5, 0]) if d is None else d
     values = rng.normal(size=(n, d)) + 4.0 * rng.integers(0, 2, size=(n, 1))
-    name = f"rows({n}, {d})"
+    draw.note(f"rows({n}, {d})")
     if draw.one_in(2):
-        return Named(name, values)
+        return values
     for _ in range(draw.pick([0, 0, 1, 1, 2, 3])):
-        change = draw.pick(list(CHANGES))
-        values, name = CHANGES[change](values, draw), f"{name} {change}"
-    form = draw.pick(list(FORMS)) if draw.one_in(2) else "as they are"
-    return Named(f"{name}, {form}", FORMS[form](values))
+        values = draw.choose(CHANGES)(values, draw)
+    return draw.choose(FORMS)(values) if draw.one_in(2) else values
 
 
 def _at_one_place(value: float) -> Callable[[np.ndarray, Draw], np.ndarray]:
@@ -214,41 +215,34 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 }  # fmt: skip
 
 
-def counts(draw: Draw) -> Named:
+def counts(draw: Draw) -> Any:
     """Return counts of words (D, V): integers as a matrix, dense or sparse, or what :func:`rows` gives."""
     if draw.one_in(10):
         return rows(draw)
     rng = draw.rng()
     shape = draw.pick([30, 30, 12, 12, 5, 2, 1]), draw.pick([6, 6, 6, 6, 20, 2, 1])
     values = rng.poisson(draw.pick([5.0, 1.0, 1.0, 0.1]), size=shape).astype(float)
-    name = f"counts{shape}"
+    draw.note(f"counts{shape}")
     if draw.one_in(2):
-        form = draw.pick(["sparse csr", "sparse csr", "as they are"])
-        return Named(f"{name}, {form}", FORMS[form](values))
+        return FORMS[draw.note(draw.pick(["sparse csr", "sparse csr", "as they are"]))](values)
     if draw.one_in(3):
-        change = draw.pick(list(CHANGES))
-        values, name = CHANGES[change](values, draw), f"{name} {change}"
+        values = draw.choose(CHANGES)(values, draw)
     elif draw.one_in(4):
-        values, name = (
-            values * draw.pick([0.3, 1e-9, 1e-300, 1e17, 1e100, 1e300, -1.0]),
-            f"{name} times",
-        )
+        values = values * draw.note(draw.pick([0.3, 1e-9, 1e-300, 1e17, 1e100, 1e300, -1.0]))
     if 1e4 < np.minimum(np.abs(values), 1e18).sum() < 1e17:  # as many tokens would be drawn one by one
         values = np.minimum(values, 9.0)
-    form = draw.pick(list(FORMS)) if draw.one_in(3) else draw.pick(["sparse csr", "as they are"])
-    return Named(f"{name}, {form}", FORMS[form](values))
+    if draw.one_in(3):
+        return draw.choose(FORMS)(values)
+    return FORMS[draw.note(draw.pick(["sparse csr", "as they are"]))](values)
 
 
-def length_of(values: Any) -> int:
-    """Return the number of rows, or 3 where there are none to be counted."""
+def weights(draw: Draw, values: Any) -> Any:
+    """Return weights of rows, or what cannot be that; most often there are none."""
     shape = getattr(values, "shape", None)
-    return int(shape[0]) if shape else (len(values) if isinstance(values, list | tuple) else 3)
-
-
-def weights(draw: Draw, n: int) -> Named:
-    """Return weights of n rows, or what cannot be that; most often there are none."""
+    n = int(shape[0]) if shape else (len(values) if isinstance(values, list | tuple) else 3)
     if not draw.one_in(3):
-        return Named("None", None)
+        return None
+    draw.note("weights")
     rng = draw.rng()
     good = rng.exponential(size=n)
     options: dict[str, Callable[[], Any]] = {
@@ -283,5 +277,4 @@ def weights(draw: Draw, n: int) -> Named:
         "dict": lambda: {0: 1.0},
         "sparse": lambda: sp.csr_array(good[None]),
     }
-    name = draw.pick(list(options))
-    return Named(name, options[name]())
+    return draw.choose(options)()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from copy import deepcopy
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
-from faults.odd_arguments import Draw, Named, counts, length_of, number, rows, weights
+from faults.odd_arguments import Draw, counts, number, rows, weights
 
 import swiftem
 from swiftem import data, methods, models, posterior, schedules
@@ -16,39 +17,31 @@ KINDS = ("full", "tied", "diag", "spherical")
 NAMES = ("auto", "em", "sem", "iem", "sem-vr", "fiem")
 
 
-class Call(NamedTuple):
-    """What is called, in words, and a function that does it and returns all that must be sound."""
-
-    words: str
-    do: Callable[[], Any]
+Call = Callable[[], Any]
+"""Does a call and returns all that must be sound."""
 
 
-def said(named: dict[str, Named]) -> str:
-    return ", ".join(f"{key}={value.name}" for key, value in named.items())
-
-
-def valued(named: dict[str, Named]) -> dict[str, Any]:
-    return {key: value.value for key, value in named.items()}
-
-
-def some_odd(draw: Draw, good: dict[str, list[Any]], most: int = 2) -> dict[str, Named]:
+def some_odd(draw: Draw, good: dict[str, list[Any]], most: int = 2) -> dict[str, Any]:
     """Return parameters from lists of good values, most of them left out, a few of them odd."""
     chosen = {}
     for _ in range(draw.integer(0, 4)):
-        name = draw.pick(list(good))
-        value = draw.pick(good[name])
-        chosen[name] = Named(" ".join(repr(value).split())[:40], value)
+        name = draw.note(draw.pick(list(good)))
+        chosen[name] = draw.note(draw.pick(good[name]))
     for _ in range(draw.pick([0, 0, 0, 0, 0, 1, 1, most])):
-        chosen[draw.pick(list(good))] = number(draw)
-    asked = chosen.get("n_init")
-    if asked is not None and isinstance(asked.value, int) and asked.value > 7:
-        chosen["n_init"] = Named("2", 2)  # so many starts are no mistake, but take long
+        chosen[draw.note(draw.pick(list(good)))] = number(draw)
+    if isinstance(chosen.get("n_init"), int) and chosen["n_init"] > 7:
+        chosen["n_init"] = 2  # so many starts are no mistake, but take long
     return chosen
 
 
-def array_or_number(draw: Draw, shape: tuple[int, ...]) -> Named:
+def array_or_number(draw: Draw, shape: tuple[int, ...]) -> Any:
     """Return an array of nearly the shape, of any form, or something else."""
     return draw.pick([rows, lambda draw: rows(draw, *shape[:2]), number])(draw)
+
+
+def at_most(value: Any, limit: int) -> Any:
+    """Return a value, but no integer above the limit, which would be no mistake."""
+    return min(value, limit) if type(value).__name__.startswith("int") else value
 
 
 MIXTURE: dict[str, list[Any]] = {
@@ -81,22 +74,26 @@ TOPICS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-def fit_mixture(draw: Draw) -> Call:
-    given, X = some_odd(draw, MIXTURE), rows(draw)
-    given.setdefault("max_iter", Named("3", 3))
-    weight = weights(draw, length_of(X.value))
-    how = draw.pick(["fit", "fit", "fit_predict", "partial_fit", "twice"])
+def fit(kind: Any, good: dict[str, list[Any]], data: Callable[[Draw], Any], draw: Draw) -> Call:
+    """Fit an estimator at once, by blocks, or both."""
+    given, X = some_odd(draw, good), data(draw)
+    given.setdefault("max_iter", 3)
+    weight = weights(draw, X)
+    other = "fit_transform" if kind is swiftem.PLSA else "fit_predict"
+    how = draw.note(draw.pick(["fit", "fit", other, "partial_fit", "twice"]))
 
     def do() -> Any:
-        mixture = swiftem.GaussianMixture(**valued(given))
+        estimator = kind(**given)
+        found = getattr(estimator, "fit" if how == "twice" else how)(X, sample_weight=weight)
         if how == "twice":
-            return mixture.fit(X.value, sample_weight=weight.value).partial_fit(
-                X.value, sample_weight=weight.value
-            )
-        found = getattr(mixture, how)(X.value, sample_weight=weight.value)
-        return mixture if how == "fit_predict" else found
+            estimator.partial_fit(X, sample_weight=weight)
+        return [estimator, found]
 
-    return Call(f"GaussianMixture({said(given)}).{how}({X.name}, weights {weight.name})", do)
+    return do
+
+
+fit_mixture = partial(fit, swiftem.GaussianMixture, MIXTURE, rows)
+fit_topics = partial(fit, swiftem.PLSA, TOPICS, counts)
 
 
 @cache
@@ -108,64 +105,39 @@ def mixtures() -> list[Any]:
 
 def ask_mixture(draw: Draw) -> Call:
     mixture, X = draw.pick(mixtures()), rows(draw, d=draw.pick([None, 2, 2, 2]))
-    weight, odd, other = weights(draw, length_of(X.value)), number(draw), array_or_number(draw, (1, 2))
-    asked: dict[str, Callable[[], Any]] = {
-        **{name: lambda name=name: getattr(mixture, name)(X.value) for name in
+    weight, odd, other = weights(draw, X), number(draw), array_or_number(draw, (1, 2))
+    asked: dict[str, Call] = {
+        **{name: lambda name=name: getattr(mixture, name)(X) for name in
            ("predict", "predict_proba", "score_samples")},
-        **{name: lambda name=name: getattr(mixture, name)(X.value, sample_weight=weight.value) for name in
+        **{name: lambda name=name: getattr(mixture, name)(X, sample_weight=weight) for name in
            ("score", "bic", "aic", "icl")},
-        "sample": lambda: mixture.sample(odd.value if odd.name[:3] != "int" else min(odd.value, 100)),
-        "marginal": lambda: mixture.marginal(odd.value),
-        "marginal of rows": lambda: mixture.marginal(other.value),
-        "condition": lambda: mixture.condition([0], other.value),
-        "condition on odd": lambda: mixture.condition(odd.value, [0.0]),
+        "sample": lambda: mixture.sample(at_most(odd, 100)),
+        "marginal": lambda: mixture.marginal(odd),
+        "marginal of rows": lambda: mixture.marginal(other),
+        "condition": lambda: mixture.condition([0], other),
+        "condition on odd": lambda: mixture.condition(odd, [0.0]),
         "full_covariances": mixture.full_covariances,
         "to_sklearn": mixture.to_sklearn,
     }  # fmt: skip
-    name = draw.pick(list(asked))
-    words = f"{name}({X.name}, weights {weight.name}, {odd.name}, {other.name})"
-    words = f"mixture {mixtures().index(mixture)}: {words}"
-    return Call(words, asked[name])
+    return draw.choose(asked)
 
 
 def from_parameters(draw: Draw) -> Call:
-    kind = draw.pick(KINDS)
+    kind = draw.note(draw.pick(KINDS))
     covariances = {
         "full": [np.eye(2)] * 2,
         "tied": np.eye(2),
         "diag": np.ones((2, 2)),
         "spherical": np.ones(2),
     }[kind]
-    given = {"weights": Named("good", [0.5, 0.5]), "means": Named("good", [[0.0, 0.0], [3.0, 3.0]]),
-             "covariances": Named("good", covariances)}  # fmt: skip
+    given = {"weights": [0.5, 0.5], "means": [[0.0, 0.0], [3.0, 3.0]], "covariances": covariances}
     for _ in range(draw.pick([1, 1, 2])):
-        given[draw.pick(list(given))] = array_or_number(draw, (2, 2))
-    how = draw.pick(["GaussianMixture.from_parameters", "model.theta"])
-
-    def do() -> Any:
-        if how == "model.theta":
-            return models.GaussianMixtureModel(2, covariance=kind).theta(**valued(given))
-        return swiftem.GaussianMixture.from_parameters(**valued(given), covariance_type=kind)
-
-    return Call(f"{how}({said(given)}, {kind})", do)
-
-
-def fit_topics(draw: Draw) -> Call:
-    given, X = some_odd(draw, TOPICS), counts(draw)
-    given.setdefault("max_iter", Named("3", 3))
-    weight = weights(draw, length_of(X.value))
-    how = draw.pick(["fit", "fit", "fit_transform", "partial_fit", "twice"])
-
-    def do() -> Any:
-        topics = swiftem.PLSA(**valued(given))
-        if how == "twice":
-            return topics.fit(X.value, sample_weight=weight.value).partial_fit(
-                X.value, sample_weight=weight.value
-            )
-        found = getattr(topics, how)(X.value, sample_weight=weight.value)
-        return [topics, found] if how == "fit_transform" else found
-
-    return Call(f"PLSA({said(given)}).{how}({X.name}, weights {weight.name})", do)
+        given[draw.note(draw.pick(list(given)))] = array_or_number(draw, (2, 2))
+    makers: dict[str, Call] = {
+        "from_parameters": lambda: swiftem.GaussianMixture.from_parameters(**given, covariance_type=kind),
+        "theta": lambda: models.GaussianMixtureModel(2, covariance=kind).theta(**given),
+    }
+    return draw.choose(makers)
 
 
 @cache
@@ -175,29 +147,25 @@ def fitted_topics() -> list[Any]:
 
 
 def ask_topics(draw: Draw) -> Call:
-    from copy import deepcopy
-
     topics, X, odd = deepcopy(draw.pick(fitted_topics())), counts(draw), number(draw)
-    weight = weights(draw, length_of(X.value))
-    asked: dict[str, Callable[[], Any]] = {
-        "transform": lambda: topics.transform(X.value),
-        "score": lambda: topics.score(X.value, sample_weight=weight.value),
-        "perplexity": lambda: topics.perplexity(X.value),
-        "perplexity, seed": lambda: topics.perplexity(np.ones((3, 6)), random_state=odd.value),
-        "coherence": lambda: topics.coherence(X.value, measure=draw.pick(["npmi", "umass"])),
-        "coherence, n": lambda: topics.coherence(np.ones((3, 6)), n=odd.value),
-        "coherence, measure": lambda: topics.coherence(np.ones((3, 6)), measure=odd.value),
-        "top_words": lambda: topics.top_words(n=odd.value),
-        "top_words, names": lambda: topics.top_words(odd.value),
-        "to_pyldavis": lambda: topics.to_pyldavis(X.value),
-        "add_words": lambda: topics.add_words(odd.value if odd.name[:3] != "int" else min(odd.value, 9)),
+    weight = weights(draw, X)
+    asked: dict[str, Call] = {
+        "transform": lambda: topics.transform(X),
+        "score": lambda: topics.score(X, sample_weight=weight),
+        "perplexity": lambda: topics.perplexity(X),
+        "perplexity, seed": lambda: topics.perplexity(np.ones((3, 6)), random_state=odd),
+        "coherence": lambda: topics.coherence(X, measure=draw.pick(["npmi", "umass"])),
+        "coherence, n": lambda: topics.coherence(np.ones((3, 6)), n=odd),
+        "coherence, measure": lambda: topics.coherence(np.ones((3, 6)), measure=odd),
+        "top_words": lambda: topics.top_words(n=odd),
+        "top_words, names": lambda: topics.top_words(odd),
+        "to_pyldavis": lambda: topics.to_pyldavis(X),
+        "add_words": lambda: topics.add_words(at_most(odd, 9)),
         "topic_prevalence": topics.topic_prevalence,
         "sorted_topics": topics.sorted_topics,
         "get_feature_names_out": topics.get_feature_names_out,
     }
-    name = draw.pick(list(asked))
-    fitted = hasattr(topics, "components_")
-    return Call(f"topics, fitted {fitted}: {name}({X.name}, weights {weight.name}, {odd.name})", asked[name])
+    return draw.choose(asked)
 
 
 def select(draw: Draw) -> Call:
@@ -209,13 +177,12 @@ def select(draw: Draw) -> Call:
         "tol": [1.0], "reg_covar": [0.0, 1e-6], "step_size": [0.5], "verbose": [False],
     }  # fmt: skip
     given, X = some_odd(draw, good), rows(draw)
-    given.setdefault("n_components", Named("2", 2))
-    weight = weights(draw, length_of(X.value))
-    words = f"select({X.name}, {said(given)}, weights {weight.name})"
-    return Call(words, lambda: swiftem.select(X.value, **valued(given), sample_weight=weight.value))
+    given.setdefault("n_components", 2)
+    weight = weights(draw, X)
+    return lambda: swiftem.select(X, **given, sample_weight=weight)
 
 
-MODELS: dict[str, Callable[[Draw], dict[str, Named]]] = {
+MODELS: dict[str, Callable[[Draw], dict[str, Any]]] = {
     "GaussianMixtureModel": lambda draw: some_odd(draw, {
         "n_components": [1, 2, 3], "covariance": ["unit", *KINDS], "reg_covar": [0.0, 1e-6],
         "delta": [1e-3, 0.0, 1e99],
@@ -237,12 +204,12 @@ METHODS: dict[str, dict[str, list[Any]]] = {
 
 
 def run(draw: Draw) -> Call:
-    model = draw.pick(list(MODELS))
-    of_model, name = MODELS[model](draw), draw.pick(list(METHODS))
+    model = draw.note(draw.pick(list(MODELS)))
+    of_model, name = MODELS[model](draw), draw.note(draw.pick(list(METHODS)))
     of_method = some_odd(draw, METHODS[name]) if METHODS[name] else {}
-    of_model.setdefault("n_components" if model == "GaussianMixtureModel" else "n_topics", Named("2", 2))
+    of_model.setdefault("n_components" if model == "GaussianMixtureModel" else "n_topics", 2)
     X = rows(draw) if model == "GaussianMixtureModel" else counts(draw)
-    weight = weights(draw, length_of(X.value))
+    weight = weights(draw, X)
     given = some_odd(draw, {
         "n_iter": [0, 1, 5, swiftem.RandomTermination(5)], "seed": [0, None, np.random.default_rng(0)],
         "record_every": [1, 2], "record": [lambda iterate: None], "callback": [lambda iterate: True,
@@ -253,27 +220,24 @@ def run(draw: Draw) -> Call:
         np.full(14, 1e99)],
         "theta0": [None], "state": [None], "checkpoint": [None], "checkpoint_every": [None],
     })  # fmt: skip
-    count = given.setdefault("n_iter", Named("5", 5)).value
-    if isinstance(count, int | np.integer) and count > 1000:  # that many is no mistake
-        given["n_iter"] = Named("5", 5)
+    given.setdefault("n_iter", 5)
+    if isinstance(given["n_iter"], int | np.integer) and given["n_iter"] > 1000:  # that many is no mistake
+        given["n_iter"] = 5
     given.pop("checkpoint", None)  # names of folders are for other tests
-    how = draw.pick(["run", "run", "run", "posterior", "objective"])
+    how = draw.note(draw.pick(["run", "run", "run", "posterior", "objective"]))
 
     def do() -> Any:
-        made = getattr(models, model)(**valued(of_model))
+        made = getattr(models, model)(**of_model)
         if how == "run":
-            method = getattr(methods, name)(**valued(of_method))
-            return swiftem.run(made, X.value, method, **valued(given), sample_weight=weight.value)
-        theta = given.get("theta0", Named("", None)).value
+            return swiftem.run(made, X, getattr(methods, name)(**of_method), **given, sample_weight=weight)
+        theta = given.get("theta0")
         if theta is None:
-            theta = swiftem.run(made, X.value, methods.EM(), n_iter=0, seed=0).theta
+            theta = swiftem.run(made, X, methods.EM(), n_iter=0, seed=0).theta
         if how == "posterior":
-            return posterior(made, X.value, theta, responsibilities=True, labels=True)
-        return swiftem.objective(made, X.value, theta, sample_weight=weight.value)
+            return posterior(made, X, theta, responsibilities=True, labels=True)
+        return swiftem.objective(made, X, theta, sample_weight=weight)
 
-    words = f"{model}({said(of_model)}), {X.name}, {name}({said(of_method)}), {said(given)}"
-    words = f"{how}({words}, weights {weight.name})"
-    return Call(words, do)
+    return do
 
 
 def run_own(draw: Draw) -> Call:
@@ -285,52 +249,51 @@ def run_own(draw: Draw) -> Call:
         "penalty": lambda theta: 0.0,
         "in_domain": lambda s: bool(np.isfinite(s).all()),
     }
-    which, odd, X = draw.pick(["none", *good]), array_or_number(draw, (3, 1)), rows(draw)
-    name = draw.pick(list(METHODS))
+    which, odd, X = draw.note(draw.pick(["none", *good])), array_or_number(draw, (3, 1)), rows(draw)
+    name = draw.note(draw.pick(list(METHODS)))
     pair = draw.pick([lambda value: value, lambda value: (value, value)])
     if which != "none":
-        good[which] = lambda *arguments: pair(odd.value)
+        good[which] = lambda *arguments: pair(odd)
 
     def do() -> Any:
         model = models.FunctionModel(**good)
-        result = swiftem.run(model, X.value, getattr(methods, name)(), n_iter=4, seed=0)
+        result = swiftem.run(model, X, getattr(methods, name)(), n_iter=4, seed=0)
         return (result.s if result.status != "rejected" else 0.0), result.passes  # a user's θ may be infinite
 
-    return Call(f"run(own model with {which} {odd.name}, {X.name}, {name})", do)
+    return do
 
 
 def make_other(draw: Draw) -> Call:
     """Schedules, termination, priors and sources, with odd arguments."""
     one, two, X = number(draw), number(draw), rows(draw)
-    table, weight = counts(draw), weights(draw, length_of(X.value))
+    table, weight = counts(draw), weights(draw, X)
     indices = array_or_number(draw, (5, 1)), array_or_number(draw, (5, 1))
-    asked: dict[str, Callable[[], Any]] = {
-        "constant": lambda: schedules.constant(one.value)(1),
-        "inverse": lambda: schedules.inverse(one.value, two.value)(1),
-        "power": lambda: schedules.power(one.value, 0.6, two.value)(1),
-        "sample_size": lambda: schedules.sample_size(one.value).resolve(100, 2)(1),
-        "RandomTermination": lambda: swiftem.RandomTermination(one.value, two.value),
-        "NormalInverseWishart": lambda: models.NormalInverseWishart(one.value, two.value),
-        "NormalInverseWishart, rows": lambda: models.NormalInverseWishart(5.0, X.value, 1.0, one.value),
-        "ArraySource": lambda: data.ArraySource(X.value, sample_weight=weight.value),
-        "CountSource": lambda: data.CountSource(table.value, sample_weight=weight.value),
-        "TokenSource": lambda: data.TokenSource(
-            indices[0].value, indices[1].value, sample_weight=weight.value
-        ),
-        "as_source": lambda: data.as_source(X.value, weight.value),
-        "open_source": lambda: data.open_source(one.value),
+    asked: dict[str, Call] = {
+        "constant": lambda: schedules.constant(one)(1),
+        "inverse": lambda: schedules.inverse(one, two)(1),
+        "power": lambda: schedules.power(one, 0.6, two)(1),
+        "sample_size": lambda: schedules.sample_size(one).resolve(100, 2)(1),
+        "RandomTermination": lambda: swiftem.RandomTermination(one, two),
+        "NormalInverseWishart": lambda: models.NormalInverseWishart(one, two),
+        "NormalInverseWishart, rows": lambda: models.NormalInverseWishart(5.0, X, 1.0, one),
+        "ArraySource": lambda: data.ArraySource(X, sample_weight=weight),
+        "CountSource": lambda: data.CountSource(table, sample_weight=weight),
+        "TokenSource": lambda: data.TokenSource(indices[0], indices[1], sample_weight=weight),
+        "as_source": lambda: data.as_source(X, weight),
+        "open_source": lambda: data.open_source(one),
     }
-    name = draw.pick(list(asked))
-    return Call(f"{name}({one.name}, {two.name}; {X.name}; {table.name}; weights {weight.name})", asked[name])
+    return draw.choose(asked)
 
 
 FAMILIES: list[Callable[[Draw], Call]] = [
-    fit_mixture, fit_mixture, fit_mixture, fit_topics, fit_topics, fit_topics, ask_mixture, ask_topics,
-    run, run,
-    from_parameters, select, run_own, make_other,
-]  # fmt: skip
+    *[fit_mixture] * 3,
+    *[fit_topics] * 3,
+    *(ask_mixture, ask_topics, run, run, from_parameters, select, run_own, make_other),
+]
 
 
 def make_call(draw: Draw) -> Call:
     """Return one call."""
-    return draw.pick(FAMILIES)(draw)
+    make = draw.pick(FAMILIES)
+    draw.note(getattr(make, "__name__", "fit"))
+    return make(draw)

@@ -3,54 +3,48 @@
 ``SWIFTEM_FUZZ_SECONDS`` is for how long the slow test goes on, from a call that depends on the day.
 """
 
+import itertools
 import os
 import time
 
 import pytest
-from faults.call_fuzzer import GIVEN_UP, MEMORY, by_class, campaign, problem_of, problem_with
-from faults.watched import run_cases
-
-
-def test_the_first_calls():
-    done, returned, found = campaign(0, 120, float("inf"))
-    assert done == 120
-    assert not found, by_class(found)
-    assert returned > 25  # not everything is refused
-
+from faults.call_fuzzer import problem_of, problem_with
+from faults.watched import campaign, for_a_while
 
 FOUND = (1008186, 1017904, 1009075, 1018838, 1018794, 1019636, 1015694)
 """Calls of earlier campaigns that ended in a warning, a bare error or numbers that are not finite."""
 
 
-def test_what_campaigns_found():
-    for outcome in run_cases("faults.call_fuzzer:judge_number", FOUND, MEMORY, GIVEN_UP):
-        assert outcome.kind == "returned"
-        assert outcome.value[0] == ""
+def calls(numbers):
+    """Do calls with these numbers: each has 8 GB, and hangs after 300 s."""
+    return campaign("faults.call_fuzzer:judge_number", numbers, 8 << 30, 300.0)
+
+
+def test_the_first_calls_and_what_campaigns_found():
+    ends, found = calls([*range(120), *FOUND])
+    assert not found, "\n".join(found)
+    assert ends["returned"] > 25  # not everything is refused
 
 
 @pytest.mark.slow
 def test_calls_for_a_while():
     seconds = float(os.environ.get("SWIFTEM_FUZZ_SECONDS", "120"))
-    done, returned, found = campaign(int(time.time()) // 86_400 * 10**6, 10**9, seconds)
-    print(f"{done} calls, {returned} results, {len(found)} findings.")
-    assert not found, by_class(found)
+    ends, found = calls(for_a_while(itertools.count(int(time.time()) // 86_400 * 10**6), seconds))
+    print(f"{dict(ends)}, {len(found)} classes of findings")
+    assert not found, "\n".join(found)
 
 
-def raised(error):
-    """Return an error as one that was raised."""
-    try:
+@pytest.mark.parametrize(
+    "error",
+    [IndexError("out of range"), ValueError("nobody of the library raised this."), KeyError("a")],
+    ids=repr,
+)
+def test_errors_that_are_no_refusal_are_noticed(error):
+    with pytest.raises(type(error)) as raised:
         raise error
-    except Exception as found:
-        return found
+    assert problem_of(raised.value)
 
 
-def test_the_fuzzer_notices():
-    """An error that is no sentence, one that nobody raised and a result that is not finite are findings."""
-    for error in (
-        IndexError("out of range"),
-        ValueError("nobody of the library raised this."),
-        KeyError("a"),
-    ):
-        assert problem_of(raised(error))
+def test_results_that_are_not_finite_are_noticed():
     assert problem_with((1.0, [float("nan")]))
     assert not problem_with((1.0, "a", None))

@@ -9,22 +9,25 @@ class, with the first case of each: ``run_cases(function, [case])`` does it agai
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Iterator
-from math import inf
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
-from faults.watched import Outcome, run_cases
+from faults.watched import campaign, for_a_while, run_cases
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 
 KINDS = ("uci", "lda-c", "matrixmarket", "npz", "npy", "parquet", "csv", "text", "folder")
-MEMORY, HANG = 10**9, 5.0
-"""Bytes beyond the imports, and seconds, from which on a small file is a finding."""
+FUNCTIONS = {
+    "data": ("faults.damaged_files:read_damaged", 5.0),
+    "model": ("faults.kept_files:try_model", 100.0),
+    "folder": ("faults.kept_files:try_folder", 100.0),
+}
+"""Functions of cases, and the seconds that one may take: models and folders are made, and compile, before."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,68 +37,29 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def seeds(what: str, seconds: float, first: int, most: int) -> Iterator[Any]:
-    """Yield cases until the time is over or there were enough; time begins with the first answer."""
-    end = inf
-    for number in range(most):
-        if number >= len(KINDS) and monotonic() > end:
-            return
-        if what == "data":
-            yield KINDS[number % len(KINDS)], first + number // len(KINDS)
-        else:
-            yield first + number
-        end = min(end, monotonic() + seconds)
+def cases(what: str, first: int = 0) -> Iterator[Any]:
+    seeds = itertools.count(first)
+    return ((kind, seed) for seed in seeds for kind in KINDS) if what == "data" else seeds
 
 
-FUNCTIONS = {
-    "data": "faults.damaged_files:read_damaged",
-    "model": "faults.kept_files:try_model",
-    "folder": "faults.kept_files:try_folder",
-}
-
-
-def findings_of(outcome: Outcome) -> Iterator[tuple[str, ...]]:
-    """Yield the class of each finding."""
-    if outcome.kind != "returned":
-        yield outcome.kind, "" if outcome.kind == "memory" else outcome.what, outcome.where
-    elif isinstance(outcome.value, dict):
-        yield from (tuple(finding[:4]) for finding in outcome.value["findings"])
-    elif outcome.value[2]:
-        yield tuple(outcome.value[1:])
-
-
-def campaign(
-    what: str, *, seconds: float = inf, first: int = 0, most: int = 10**9
-) -> tuple[Counter[str], list[str]]:
-    """Return how cases ended, and a line for each class of findings."""
-    found: dict[tuple[str, ...], list[Outcome]] = {}
-    ends: Counter[str] = Counter()
-    # The first case makes what is changed, and compiles.
-    patience = HANG if what == "data" else 100.0
-    for outcome in run_cases(FUNCTIONS[what], seeds(what, seconds, first, most), MEMORY, patience):
-        if isinstance(outcome.value, dict):
-            ends += Counter({end: outcome.value[end] for end in ("taken", "refused")})
-        elif outcome.kind == "returned":
-            ends[outcome.value[1]] += 1
-        for key in findings_of(outcome):
-            found.setdefault(key, []).append(outcome)
-    return ends, [
-        f"{len(outcomes)} × {', '.join(map(str, key))}: {outcomes[0].case} {outcomes[0].value}"
-        for key, outcomes in found.items()
-    ]
+def damage(what: str, chosen: Iterable[Any]) -> Counter[str]:
+    """Do cases, each with a gigabyte; check that there are no findings, and return how they ended."""
+    function, seconds = FUNCTIONS[what]
+    ends, findings = campaign(function, chosen, 10**9, seconds)
+    assert not findings, "\n".join(findings)
+    return ends
 
 
 @pytest.mark.parametrize(
-    ("what", "options", "least"),
+    ("what", "most", "least"),
     [
-        ("data", {"seconds": 2.0, "most": 900}, {"taken": 1, "refused": 1}),
-        ("model", {"most": 90}, {"refused": 30, "works": 5}),
-        ("folder", {"most": 60}, {"refused": 10, "same": 10}),
+        ("data", 300, {"taken": 30, "refused": 30}),
+        ("model", 90, {"refused": 30, "works": 5}),
+        ("folder", 60, {"refused": 10, "same": 10}),
     ],
 )
-def test_some_files(what: str, options: dict[str, Any], least: dict[str, int]) -> None:
-    ends, findings = campaign(what, **options)
-    assert not findings, "\n".join(findings)
+def test_some_files(what: str, most: int, least: dict[str, int]) -> None:
+    ends = damage(what, itertools.islice(cases(what), most))
     assert all(ends[end] >= count for end, count in least.items()), ends
 
 
@@ -104,9 +68,7 @@ def test_some_files(what: str, options: dict[str, Any], least: dict[str, int]) -
 def test_many_files(what: str) -> None:
     seconds = float(os.environ.get("SWIFTEM_FUZZ_SECONDS", "300"))
     seed = int(os.environ.get("SWIFTEM_FUZZ_SEED", "1000000"))
-    ends, findings = campaign(what, seconds=seconds, first=seed)
-    print(f"{dict(ends)}, {len(findings)} classes of findings")
-    assert not findings, "\n".join(findings)
+    print(dict(damage(what, for_a_while(cases(what, seed), seconds))))
 
 
 MISBEHAVING = {

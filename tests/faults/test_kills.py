@@ -27,7 +27,6 @@ SHORT = (
     "run unit sem",
     "PLSA auto",
     "run file fiem",
-    "run limit file fiem",
     "PLSA file auto",
 )
 """Cases of the short form."""
@@ -75,7 +74,7 @@ def campaign(server, folder, cases, kills, of_one, seed):
         case = cases[fits % len(cases)]
         here = folder / str(fits)
         here.mkdir()
-        out, options = here / "out", {} if case.startswith("command") else {"length": 5}
+        out, options = here / "out", {"length": 5}
         if case not in wholes:
             server.tell(do="whole", case=case, out=str(here / "whole"), **options)
             server.hear()

@@ -9,22 +9,16 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from anonymous_memory import resident
 
 from swiftem import GaussianMixture
 
-STATUS = Path("/proc/self/status")
 ALLOWED = 32 << 20
 """Bytes that anonymous memory may grow by, from a tenth of the stream to its end."""
 
 
-def anonymous():
-    """Return the bytes of anonymous memory that are resident."""
-    (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith("RssAnon:"))
-    return 1024 * int(line.split()[1])
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not STATUS.exists(), reason="memory is read from /proc")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path):
     """Rows that come and are forgotten; the model is saved, loaded and resumed on the way."""
     seconds = float(os.environ.get("SWIFTEM_STREAM_SECONDS", "1800"))
@@ -39,7 +33,7 @@ def test_memory_is_flat(tmp_path):
         if blocks % 50 == 0:
             mixture.save(tmp_path / "model")
             mixture = GaussianMixture.load(tmp_path / "model")
-            now = anonymous()
+            now = resident(os.getpid())
             if after_a_tenth is None and perf_counter() - began > seconds / 10 and blocks >= 100:
                 after_a_tenth = now
             most = max(most, now) if after_a_tenth is not None else 0

@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -53,7 +55,51 @@ class Outcome(NamedTuple):
     what: str = ""
     where: str = ""
     value: Any = None
-    peak: int = 0
+
+
+class Verdict(NamedTuple):
+    """What the function of a campaign says of a case: how it ended, the class of what is wrong, and words."""
+
+    end: str
+    wrong: str
+    words: str
+
+
+def campaign(
+    function: str, cases: Iterable[Any], memory: int, seconds: float
+) -> tuple[Counter[str], list[str]]:
+    """Do cases in children; return how they ended, and a line for each class of findings with its first case.
+
+    ``function`` returns a list of verdicts; the other arguments are those of :func:`run_cases`.
+    """
+    ends, found = Counter[str](), dict[str, list[str]]()
+    for outcome in run_cases(function, cases, memory, seconds):
+        died = Verdict(outcome.kind, f"{outcome.kind} {outcome.what} in {outcome.where}", str(outcome.value))
+        for end, wrong, words in outcome.value if outcome.kind == "returned" else [died]:
+            ends[end] += 1
+            if wrong:
+                found.setdefault(wrong, []).append(f"case {outcome.case}: {words}")
+    return ends, [f"{len(places)} × {wrong}, {places[0]}" for wrong, places in sorted(found.items())]
+
+
+def complaint(error: Exception, names: set[str]) -> str:
+    """Return what is wrong with a refusal, which must be one sentence with one of the names, or nothing."""
+    sentence = str(error)
+    if not isinstance(error, ValueError | TypeError | OSError) or isinstance(error, UnicodeError):
+        return f"refused by {type(error).__name__}"
+    if "\n" in sentence or not sentence.endswith((".", "?")):
+        return "refused by no sentence"
+    return "" if any(name in sentence for name in names) else "refused without the name"
+
+
+def for_a_while(cases: Iterable[Any], seconds: float) -> Iterator[Any]:
+    """Yield cases until the time is over, which begins when the first one has ended."""
+    end = inf
+    for case in cases:
+        if monotonic() > end:
+            return
+        yield case
+        end = min(end, monotonic() + seconds)
 
 
 def run_cases(
@@ -167,9 +213,7 @@ def _answer(work: Any, case: Any, memory: int) -> dict[str, Any]:
         where = innermost("".join(traceback.format_exception(error)))
         found = {"kind": "raised", "what": type(error).__name__, "where": where, "value": str(error)[:2000]}
     peak = _status("VmHWM:") - base
-    if peak > memory:
-        found |= {"kind": "memory", "what": f"{peak / 1e9:.1f} GB"}
-    return found | {"peak": peak}
+    return found | ({"kind": "memory", "value": f"{peak / 1e9:.1f} GB"} if peak > memory else {})
 
 
 def _main(function: str, memory: int, seconds: float) -> None:

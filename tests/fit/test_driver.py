@@ -7,9 +7,7 @@ import pytest
 from dying_fits import Death
 
 from swiftem.core.checkpoint import Store
-from swiftem.fit.checkpoint import StartCheckpoint
-from swiftem.fit.driver import FitState, Outcome, Phase, drive
-from swiftem.fit.watch import StartWatch
+from swiftem.fit.driver import FitState, Outcome, Phase, StartCheckpoint, StartWatch, drive
 
 
 @dataclass

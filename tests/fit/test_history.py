@@ -12,8 +12,9 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from swiftem.fit.history import History, Moment
-from swiftem.mixture import look
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
+from swiftem.mixture import fit as fit_of_mixtures
 
 X, _ = blobs(400, 2, 3, seed=6)
 
@@ -85,7 +86,7 @@ def test_objectives_are_those_of_the_models(method, kind):
 @pytest.mark.parametrize("method", STOCHASTIC)
 def test_the_bound_of_all_rows(method, monkeypatch):
     """Looks are at some rows; the bound at the end is that of all, with their weights."""
-    monkeypatch.setattr(look, "LOOKED_AT", 50)
+    monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", 50)
     weight = np.random.default_rng(0).integers(1, 5, size=len(X))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -94,6 +95,13 @@ def test_the_bound_of_all_rows(method, monkeypatch):
         )
     assert mixture.lower_bound_ == pytest.approx(mean_log_likelihood(mixture, weight=weight), rel=1e-9)
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
+
+
+@pytest.mark.parametrize(("n", "size"), [(14, 6), (15, 3), (59, 3), (60, 0)])
+def test_many_evaluations_are_a_line_without_points(n, size):
+    pytest.importorskip("matplotlib")
+    history = History([Moment(float(k), 0.1, 2.0, 1.0, 0, "em") for k in range(n)])
+    assert history.plot().lines[0].get_markersize() == size
 
 
 def test_a_history_copies_and_pickles():

@@ -158,7 +158,7 @@ TOPICS = {
     "a shorter alpha": array("alpha_", lambda found: np.full(2, 0.1)),
     "a longer alpha": array("alpha_", lambda found: np.full(4, 0.1)),
     "a negative alpha": array("alpha_", lambda found: -found),
-    "an alpha for other topics": parameter("alpha", {"list": [0.1, 0.1]}),
+    "an alpha for other topics": parameter("alpha", [0.1, 0.1]),
     "an infinite beta": parameter("beta", float("inf")),
     "fewer counts": array("word_counts", fewer),
     "more counts": array("word_counts", more),
@@ -180,8 +180,10 @@ TOPICS = {
     **{f"a count of {value}": array("word_counts", one(value)) for value in NEITHER},
 }
 STRENGTHS = {
-    "a shorter beta": array("parameter_beta", lambda found: np.full(11, 0.1)),
-    "another beta": array("parameter_beta", lambda found: np.full((12, 3), 0.1)),
+    "a shorter beta": parameter("beta", np.full(11, 0.1)),
+    "another beta": parameter("beta", np.full((12, 3), 0.1)),
+    "a beta of texts": parameter("beta", np.full(12, "x")),
+    "a beta of dates": parameter("beta", np.zeros(12, "M8[s]")),
 }
 CASES = {
     f"{base}: {name}": (base, case)
@@ -254,11 +256,13 @@ def claims(content):
 
 
 def long_line(content):
-    return made.with_line(content, lambda line: line.replace(b"[3, 12]", b"[3, 12" + b" " * 10**7 + b"]", 1))
+    return made.with_line(
+        content, lambda line: line.replace(b"[3, 12]", b"[3, 12" + b" " * (1 << 24) + b"]", 1)
+    )
 
 
 def long_header(content):
-    return made.pack(made.unpack(content) | {"header": b"[" + b"{}," * (6 << 20) + b"{}]"})
+    return made.with_line(content, lambda line: b"[" + b"{}," * (6 << 20) + b"{}]")
 
 
 LARGE = {"claims": claims, "long line": long_line, "long header": long_header}
@@ -284,8 +288,8 @@ def test_a_file_of_another_version_is_refused(models, tmp_path):
     zipped = io.BytesIO()  # as model files were
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("header.json", "{}")
-    for content in (zipped.getvalue(), models["PLSA-fit"].replace(b"format 3", b"format 4")):
-        sentence = r"this version of swiftem \(its first line is not 'swiftem model, format 3'\)\.$"
+    for content in (zipped.getvalue(), models["PLSA-fit"].replace(b"format 4", b"format 5")):
+        sentence = r"this version of swiftem \(its first line is not 'swiftem model, format 4'\)\.$"
         with pytest.raises(ValueError, match=sentence):
             load(content, "PLSA-fit", tmp_path / "model")
 

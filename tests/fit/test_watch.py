@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+import time
 import warnings
 from contextlib import redirect_stdout
 
@@ -161,6 +162,13 @@ def test_the_lines_are_scikit_learns(verbose, n_init, interval):
         said.append(re.sub(r"time lapse \d+\.\d+s", "time lapse", out.getvalue()))
     assert said[1] == said[0]
     assert "Initialization 0" in said[1]
+
+
+def test_the_last_line_has_the_seconds_of_the_fit(capsys):
+    began = time.perf_counter()
+    fit(verbose=2, max_iter=3)
+    (said,) = re.findall(r"converge\w*\. time lapse (\d+\.\d+)s", capsys.readouterr().out)
+    assert 0.0 <= float(said) <= time.perf_counter() - began
 
 
 @pytest.mark.parametrize("method", METHODS[1:])

@@ -128,22 +128,3 @@ def test_initial_theta_sees_a_sample_of_large_data():
     assert len(np.unique(seen[0])) == 10_000
     assert seen[0].mean() == pytest.approx(12_500, rel=0.05)
     np.testing.assert_array_equal(seen[1], y[:50])
-
-
-BAD = {
-    "rows of one dimension": lambda y, theta: (y, y),
-    "log-likelihood of two": lambda y, theta: (y[:, None], y[:, None]),
-    "another length": lambda y, theta: (y[:1, None], y[:1]),
-}
-
-
-@helpers.parametrize_cases(BAD)
-def test_statistics_of_the_wrong_shape(case):
-    class Wrong(OwnMixture):
-        def expected_statistics(self, y, theta):
-            return case(y, theta)
-
-    with pytest.raises(
-        ValueError, match=r"^expected_statistics must return arrays of shape \(b, q\) and \(b,\)"
-    ):
-        swiftem.run(Wrong(), [0.0, 1.0, 2.0], methods.EM(), n_iter=1, seed=0)

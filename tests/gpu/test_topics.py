@@ -12,10 +12,10 @@ import swiftem
 from swiftem.cli.app import app
 from swiftem.topics.compute import torch as passes
 from swiftem.topics.compute.corpus import DeviceDocuments, SmallDocuments
+from swiftem.topics.compute.numpy import decorrelated, make_room, with_background
 from swiftem.topics.compute.torch import DeviceTopics
 from swiftem.topics.compute.torch import m_step as device_m_step
 from swiftem.topics.documents import m_step, totals_of
-from swiftem.topics.em import decorrelated, make_room, with_background
 from swiftem.topics.fit import TopicFit
 
 SCRIPT = Path(__file__).with_name("topics_against_passes.py")

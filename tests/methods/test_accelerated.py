@@ -1,5 +1,6 @@
 """Accelerated em: an independent implementation, published examples, the guard, resuming, bad arguments."""
 
+import itertools
 from dataclasses import dataclass
 
 import helpers
@@ -9,10 +10,7 @@ from scipy.optimize import brentq
 
 import swiftem
 from swiftem import methods, models
-from swiftem._run import run_problem
 from swiftem.core.checks import MemoryLimitError
-from swiftem.core.problem import Problem
-from swiftem.kernels.threads import set_threads
 from swiftem.methods.accelerated import ACCELERATIONS
 from swiftem.testing import check_method
 
@@ -83,27 +81,22 @@ def anderson(em, objective, s, n_iter, order=10):
         yield s
 
 
-def mixture_map(y, delta, epsilon):
-    """Return G, the objective and the first statistics of the paper's mixture of two unit variances."""
+SMALL = 1e-3
+"""Penalties of the paper's mixture of two unit variances."""
 
-    def m_step(s):
-        weights = (s[:2] + epsilon) / (s[:2].sum() + 2 * epsilon)
-        return weights, s[2:] / (s[:2] + delta)
 
-    def joint(weights, means):
-        return weights * np.exp(-0.5 * (y[:, None] - means) ** 2) / np.sqrt(2 * np.pi)
+def m_step(s):
+    return (s[:2] + SMALL) / (s[:2].sum() + 2 * SMALL), s[2:] / (s[:2] + SMALL)
 
-    def at(weights, means):
-        r = joint(weights, means)
-        r /= r.sum(axis=1, keepdims=True)
-        return np.concatenate([r.mean(axis=0), (r * y[:, None]).mean(axis=0)])
 
-    def objective(s):
-        weights, means = m_step(s)
-        loss = -np.log(joint(weights, means).sum(axis=1)).mean()
-        return loss + delta / 2 * (means**2).sum() - epsilon * np.log(weights).sum()
+def statistics(y, theta):
+    joint = theta[0] * np.exp(-0.5 * (y[:, None] - theta[1]) ** 2) / np.sqrt(2 * np.pi)
+    r = joint / joint.sum(axis=1, keepdims=True)
+    return np.hstack([r, r * y[:, None]]), np.log(joint.sum(axis=1))
 
-    return lambda s: at(*m_step(s)), objective, at
+
+def penalty(theta):
+    return SMALL / 2 * (theta[1] ** 2).sum() - SMALL * np.log(theta[0]).sum()
 
 
 @pytest.mark.parametrize(("name", "by_hand"), [("squarem", squarem), ("anderson", anderson)])
@@ -111,12 +104,19 @@ def mixture_map(y, delta, epsilon):
 def test_the_trajectory_is_that_of_an_independent_implementation(name, by_hand, kernels):
     rng = np.random.default_rng(0)
     y = rng.normal(size=400) + np.where(rng.random(400) < 0.5, 0.6, -0.6)
-    model = models.GaussianMixtureModel(2, delta=1e-3, epsilon=1e-3)
+    model = models.GaussianMixtureModel(2, delta=SMALL, epsilon=SMALL)
     theta0 = model.theta(weights=[0.3, 0.7], means=[[0.2], [-0.1]])
-    em, objective, at = mixture_map(y, 1e-3, 1e-3)
-    order = 2  # half of four statistics
-    options = {"order": order} if name == "anderson" else {}
-    expected = list(by_hand(em, objective, at(theta0.weights, theta0.means.ravel()), 40, **options))
+
+    def em(s):
+        return statistics(y, m_step(s))[0].mean(axis=0)
+
+    def objective(s):
+        return penalty(m_step(s)) - statistics(y, m_step(s))[1].mean()
+
+    options = {"order": 2} if name == "anderson" else {}  # half of four statistics
+    first = statistics(y, (theta0.weights, theta0.means.ravel()))[0].mean(axis=0)
+    expected = list(by_hand(em, objective, first, 40, **options))
+    assert any((one == other).all() for one, other in itertools.pairwise(expected)), "a leap is taken back"
     result = swiftem.run(
         model, y, methods.Accelerated(EM, name), theta0=theta0, n_iter=41, record_every=1, kernels=kernels
     )
@@ -132,22 +132,16 @@ def test_contract(name):
     check_method(methods.Accelerated(EM, name))
 
 
-def poisson():
-    model = models.MixtureModel(2, "poisson", smoothing=0.0)
-    theta0 = model.theta(weights=[0.3, 0.7], rates=[[1.0], [2.5]])
-    return model, DEATHS, theta0, {"sample_weight": DAYS}
-
-
-def passes_to(optimum, model, data, method, theta0, most=5000, gap=1e-9, **options):
-    """Return the passes until the objective is within ``gap`` of the optimum, and the result."""
+def passes_to(optimum, model, data, method, theta0, **options):
+    """Return the passes until the objective is within 1e-10 of the optimum, and the result."""
     near = []
 
     def look(iterate):
-        near.append(swiftem.objective(model, data, iterate.theta, **options) < optimum + gap)
+        near.append(swiftem.objective(model, data, iterate.theta, **options) < optimum + 1e-10)
         return near[-1]
 
     result = swiftem.run(
-        model, data, method, theta0=theta0, n_iter=most, record=lambda i: None, callback=look, **options
+        model, data, method, theta0=theta0, n_iter=5000, record=lambda i: None, callback=look, **options
     )
     assert near[-1], "it did not get there"
     return result.passes, result
@@ -155,58 +149,36 @@ def passes_to(optimum, model, data, method, theta0, most=5000, gap=1e-9, **optio
 
 def test_deaths_of_women_over_80_take_em_thousands_of_passes():
     """Varadhan and Roland 2008, section 7.1: the maximum likelihood estimate, and how far em is from it."""
-    model, data, theta0, options = poisson()
+    model = models.MixtureModel(2, "poisson", smoothing=0.0)
+    theta0 = model.theta(weights=[0.3, 0.7], rates=[[1.0], [2.5]])
+    data, options = DEATHS, {"sample_weight": DAYS}
     squared = swiftem.run(
         model, data, methods.Accelerated(EM, "squarem"), theta0=theta0, n_iter=400, **options
     )
     np.testing.assert_allclose(squared.theta.weights[0], 0.3599, atol=5e-5)
     np.testing.assert_allclose(squared.theta.params["rates"].ravel(), [1.256, 2.663], atol=5e-4)
     optimum = swiftem.objective(model, data, squared.theta, **options)
-    gap = 1e-10
-    plain, _ = passes_to(optimum, model, data, EM, theta0, gap=gap, **options)
+    plain, _ = passes_to(optimum, model, data, EM, theta0, **options)
     assert plain > 1000
     for name in ACCELERATIONS:
-        quick, result = passes_to(
-            optimum, model, data, methods.Accelerated(EM, name), theta0, gap=gap, **options
-        )
+        quick, result = passes_to(optimum, model, data, methods.Accelerated(EM, name), theta0, **options)
         assert quick < plain / 10, name
         np.testing.assert_allclose(result.theta.weights[0], 0.3599, atol=2e-3)
 
 
 @both
-def test_accepted_points_never_get_worse(name, monkeypatch):
-    """The objective at the points rises by no more than the slack; worse leaps are taken back."""
-    scheme, seen = ACCELERATIONS[name], []
-    advance = scheme.advance
-
-    def watched(self, state, s, objective, space, **options):
-        after = advance(self, state, s, objective, space, **options)
-        seen.append((state.leaps, after.objective, after.kept is state.kept))
-        return after
-
-    monkeypatch.setattr(scheme, "advance", watched)
-    problem = helpers.mixture(200, M=4)
-    problem.run(methods.Accelerated(EM, name), n_iter=200)
-    objectives = np.array([objective for _, objective, _ in seen])
-    assert (np.diff(objectives) <= 1e-12 * (1 + np.abs(objectives[1:]))).all()
-    assert any(leaps and not back for leaps, _, back in seen)
-    assert any(back for *_, back in seen)
-
-
-@both
-def test_no_point_leaves_the_domain(name, monkeypatch):
-    rng = np.random.default_rng(1)
+def test_no_point_leaves_the_domain(name):
+    rng, points = np.random.default_rng(1), []
     y = rng.normal(size=300) + np.where(rng.random(300) < 0.35, 1.5, -1.0)
-    problem = Problem(models.GaussianMixtureModel(2), swiftem.data.ArraySource(y))
-    e_step, points = problem.compute, []
-    limit = 0.30
-    monkeypatch.setattr(e_step, "in_domain", lambda s: bool(s[:2].min() > limit))
-    m_step = e_step.m_step
-    monkeypatch.setattr(e_step, "m_step", lambda s: points.append(s[:2].min()) or m_step(s))
-    theta = problem.model.theta(weights=[0.5, 0.5], means=[[0.4], [-0.4]])
-    run_problem(problem, methods.Accelerated(EM, name), theta0=theta, n_iter=60)
-    assert points
-    assert min(points) > limit
+    model = models.FunctionModel(
+        lambda y, rng: (np.array([0.5, 0.5]), np.array([0.4, -0.4])),
+        statistics,
+        lambda s: points.append(s[:2].min()) or m_step(s),
+        penalty,
+        in_domain=lambda s: bool(s[:2].min() > 0.3),
+    )
+    swiftem.run(model, y, methods.Accelerated(EM, name), n_iter=60, seed=0)
+    assert min(points) > 0.3
 
 
 @both
@@ -217,21 +189,6 @@ def test_statistics_outside_the_domain_are_rejected_as_by_em(name):
     with pytest.warns(UserWarning, match="rejected"):
         result = swiftem.run(model, y, methods.Accelerated(EM, name), theta0=theta0, n_iter=5)
     assert result.rejected == 5
-
-
-@both
-def test_threads_change_no_bit(name):
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=(3000, 3)) + rng.integers(3, size=(3000, 1))
-    model = models.GaussianMixtureModel(3, covariance="full")
-    results = []
-    try:
-        for count in (1, 3):
-            set_threads(count)
-            results.append(swiftem.run(model, y, methods.Accelerated(EM, name), n_iter=30, seed=1))
-    finally:
-        set_threads(None)
-    helpers.assert_same_result(*results)
 
 
 def test_the_rate_is_the_slowest_of_all_passes():
@@ -303,13 +260,3 @@ def test_a_damped_method_is_refused():
 
     with pytest.raises(ValueError, match=r"method must have step_size 1, got 0\.5"):
         methods.Accelerated(Damped(), "squarem")
-
-
-@pytest.mark.slow
-@both
-def test_a_quarter_of_the_passes_on_an_overlapping_mixture(name):
-    from benchmarks.acceleration import measured
-
-    plain, quick = measured(5_000, 1, (EM, methods.Accelerated(EM, name)))
-    assert abs(quick.gap) < 1e-9
-    assert quick.passes <= plain.passes / 4

@@ -1,4 +1,4 @@
-"""Averages of sem's statistics: what is averaged, that runs resume, and that last samples do not matter."""
+"""Averages of a method's statistics: what is averaged, and what callbacks see."""
 
 import helpers
 import numpy as np
@@ -6,17 +6,11 @@ import pytest
 from helpers import assert_close
 
 import swiftem
-from swiftem import methods, models, schedules
-from swiftem.kernels.loop import CompiledLoop
+from swiftem import methods, schedules
 
 STEP = schedules.power(1.0, 0.6, 5.0)
 AVERAGES = pytest.mark.parametrize("average", ["suffix", 1, 50, 1000])
 MAKE = pytest.mark.parametrize("make", ["mixture", "topics"])
-
-
-def averaged_by(average, **options):
-    online = methods.OnlineEM(**options)
-    return online if average is None else methods.Averaged(online, average)
 
 
 def expected(points, number, average):
@@ -52,38 +46,6 @@ def test_what_is_averaged(make, average, kernels):
     assert averaged.passes == plain.passes
 
 
-def test_the_last_samples_do_not_matter():
-    """Two runs whose last 20 of 4,000 draws differ: averages are equal up to what is left of a few points."""
-    problem, gap = helpers.mixture(200), {}
-    draws = np.random.default_rng(0).integers(200, size=4000)
-    other = draws.copy()
-    other[-20:] = problem.data.argmax()
-    for average in (None, "suffix"):
-        method = averaged_by(average, step_size=STEP)
-        ends = [problem.run(method, n_iter=4000, draws=drawn).s for drawn in (draws, other)]
-        gap[average] = np.abs(ends[0] - ends[1]).max()
-    assert gap["suffix"] < 0.05 * gap[None]
-
-
-def test_averages_have_less_noise():
-    y = np.random.default_rng(0).normal(size=1000)
-    model, errors = models.GaussianMixtureModel(1, delta=0.0), {}
-    for average in (None, "suffix", 4000):
-        method = averaged_by(average, step_size=schedules.power(1.0, 0.6))
-        ends = [swiftem.run(model, y, method, n_iter=20_000, seed=seed).theta.means for seed in range(10)]
-        errors[average] = np.sqrt(np.mean((np.array(ends) - y.mean()) ** 2))
-    assert errors["suffix"] < 0.5 * errors[None]
-    assert errors[4000] < 0.7 * errors[None]
-
-
-def test_stretches_stay_compiled(monkeypatch):
-    taken, stretch = [], CompiledLoop.stretch
-    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
-    problem = helpers.topics(320)
-    problem.run(methods.Averaged(methods.OnlineEM(step_size=STEP)), n_iter=320, seed=0)
-    assert 16 <= len(taken) < 40
-
-
 def test_a_callback_sees_averages_and_can_stop():
     seen, problem = [], helpers.mixture(32)
     method = methods.Averaged(methods.OnlineEM(step_size=STEP))
@@ -93,14 +55,6 @@ def test_a_callback_sees_averages_and_can_stop():
     assert result.status == "stopped"
     np.testing.assert_array_equal(result.s, seen[-1])
     assert np.abs(result.state.averages.s - result.s).max() > 0
-
-
-def test_estimators_take_it():
-    y = np.random.default_rng(0).normal(size=(3000, 2)) + 4.0 * (np.arange(3000) % 2)[:, None]
-    method = methods.Averaged(methods.OnlineEM(schedules.power(1.0, 0.6, 5.0), batch_size=10))
-    fitted = swiftem.GaussianMixture(2, method=method, random_state=0, max_iter=20).fit(y)
-    exact = swiftem.GaussianMixture(2, method="em", random_state=0).fit(y)
-    assert abs(fitted.score(y) - exact.score(y)) < 1e-3
 
 
 @pytest.mark.parametrize(

@@ -1,49 +1,22 @@
 """Compiled stretches do what methods do iteration by iteration, in every order and with any weights."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
 import compiled_models
 import helpers
 import numpy as np
+import own_method
 import pytest
 from helpers import STOCHASTIC, assert_close, leaves, make_method
 
 from swiftem import methods, models
 from swiftem.core.method import Update
-from swiftem.kernels.loop import CompiledLoop
 from swiftem.testing import check_method
 
 
-class DampedState(NamedTuple):
-    centre: np.ndarray
-    memory: np.ndarray
-
-
-@dataclass(frozen=True)
-class Damped(methods.Method):
+def damped(b):
     """A method of one's own: fiem whose correction counts by 0.7."""
-
-    step_size: float = 0.1
-    batch_size: int = 1
-
-    name: ClassVar[str] = "damped"
-    index_streams: ClassVar[int] = 2
-    access: ClassVar[str] = "random"
-    remembers: ClassVar[bool] = True
-    update: ClassVar[Update] = Update(reference="memory", renewed_by="other", correction=0.7)
-
-    def init(self, theta, s, memory):
-        return DampedState(s, memory)
-
-    def proxy(self, k, theta, draws, state, e_step):
-        i, j = map(e_step.take, draws)
-        change = e_step.rows(i, theta) - 0.7 * state.memory[draws[0]]
-        proxy = 0.7 * state.centre + e_step.mean(i, change)
-        rows = e_step.rows(j, theta)
-        centre = state.centre + e_step.share(j, rows - state.memory[draws[1]])
-        state.memory[draws[1]] = rows
-        return proxy, state._replace(centre=centre)
+    return own_method.own(own_method.UPDATES["damped memory"], batch_size=b)
 
 
 @dataclass(frozen=True)
@@ -72,7 +45,7 @@ METHODS = {
         f"spider, {kind}": lambda b, kind=kind: methods.SpiderEM(0.1, b, epoch_length=9, renewals=kind)
         for kind in ("fixed", "geometric")
     },
-    "damped": lambda b: Damped(batch_size=b),
+    "damped": damped,
     "smaller steps": lambda b: Smaller(batch_size=b),
 }  # fmt: skip
 
@@ -95,14 +68,13 @@ SIZES = [(kind, b) for kind in KINDS for b in (1, 6)] + [("unit", 1100)]
 
 @pytest.mark.parametrize(("kind", "b"), SIZES)
 @pytest.mark.parametrize("name", METHODS)
-def test_stretches_do_the_same(kind, b, name, monkeypatch):
-    taken, stretch = [], CompiledLoop.stretch
-    monkeypatch.setattr(CompiledLoop, "stretch", lambda *given: taken.append(1) or stretch(*given))
+def test_stretches_do_the_same(kind, b, name):
     problem, method = problem_of(kind), METHODS[name](b)
     options = {"n_iter": 60, "seed": 5, "record_every": 7}
     compiled, plain = (problem.run(method, kernels=way, **options) for way in ("auto", "reference"))
     is_learned = isinstance(method, methods.OptFIEM) and method.correction == "optimal"
-    assert bool(taken) != is_learned  # a learned λ runs by its proxy
+    loop = helpers.loop_of(problem.model, problem.data, method, problem.sample_weight)
+    assert (loop == "Algorithm1") == is_learned  # a learned λ runs by its proxy
     assert (compiled.passes, compiled.rejected) == (plain.passes, plain.rejected)
     pairs = [(one.s, two.s) for one, two in zip(compiled.path, plain.path, strict=True)]
     pairs += zip(*(leaves(result.state.method or ()) for result in (compiled, plain)), strict=True)
@@ -114,11 +86,13 @@ def test_stretches_do_the_same(kind, b, name, monkeypatch):
 
 
 def test_a_method_of_ones_own_is_one():
-    check_method(Damped())
+    check_method(damped(1))
 
 
-def test_streams_and_memory_follow_from_the_update():
-    kind = type("Other", (Damped,), {"update": Update("memory", "drawn")})
-    assert (kind.index_streams, kind.remembers, kind.access) == (1, True, "random")
-    kind = type("Another", (Damped,), {"update": Update("anchor")})
-    assert (kind.index_streams, kind.remembers, kind.access) == (1, False, "sequential")
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [(Update("memory", "drawn"), (1, True, "random")), (Update("anchor"), (1, False, "sequential"))],
+)
+def test_streams_and_memory_follow_from_the_update(update, expected):
+    kind = type("Other", (methods.Method,), {"update": update})
+    assert (kind.index_streams, kind.remembers, kind.access) == expected

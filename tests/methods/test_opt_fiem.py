@@ -6,7 +6,6 @@ import pytest
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.core.compute import Compute
 from swiftem.methods.opt_fiem import learn
 
 KINDS = ("unit", "full", "tied", "diag", "spherical")
@@ -35,47 +34,6 @@ def test_one_is_fiem_to_the_last_bit(make, kernels, dtype, b):
     helpers.assert_identical(
         (found[0].s, found[0].state.method.memory), (found[1].s, found[1].state.method.memory)
     )
-
-
-def proxies(method, problem, coefficient, repetitions):
-    """Return proxies of many batches from one old memory, at λ = ``coefficient``."""
-    source = swiftem.data.ArraySource(problem.data)
-    bound = problem.model.bind(source)
-    e_step = Compute(bound, source)
-    s, memory = e_step.remember(problem.theta0)
-    theta = problem.theta0
-    for _ in range(30):
-        theta = bound.m_step(e_step.full(theta))
-    state = method.init(problem.theta0, s, memory)._replace(moments=np.array([0.0, 0.0, coefficient]))
-    rng, found = np.random.default_rng(1), []
-    for _ in range(repetitions):
-        i = rng.integers(source.n, size=method.batch_size)
-        proxy, after = method.proxy(0, theta, (i, i), state._replace(memory=memory.copy()), e_step)
-        state = state._replace(moments=after.moments)
-        found.append(proxy)
-    return np.array(found), state.moments, e_step.full(theta), e_step, theta, memory, s
-
-
-@pytest.mark.parametrize("b", [1, 5])
-def test_the_coefficient_has_the_least_variance(b):
-    """λ* from all samples; the learned one is near it, and its proxy has less variance than that of fiem."""
-    problem = helpers.mixture(400, d=2, M=3, spread=3.0, seed=2)
-    fixed = {
-        value: proxies(methods.OptFIEM(batch_size=b, correction=value), problem, value, 4000)
-        for value in (0.0, 1.0)
-    }
-    learned, moments, mean, e_step, theta, memory, centre = proxies(
-        methods.OptFIEM(batch_size=b), problem, 1.0, 4000
-    )
-    single = [e_step.take(np.array([i])) for i in range(e_step.n)]
-    now = np.array([e_step.mean(one, e_step.rows(one, theta)) for one in single])
-    kept = np.array([e_step.mean(one, memory[one.index]) for one in single])
-    best = np.sum((now - mean) * (kept - centre)) / np.sum((kept - centre) ** 2)
-    assert abs(moments[2] - best) < 0.15
-    spread = {value: found[0].var(axis=0).sum() for value, found in fixed.items()}
-    assert abs(best - 1.0) > 0.1
-    assert learned.var(axis=0).sum() < 0.97 * min(spread.values())
-    np.testing.assert_allclose(learned.mean(axis=0), mean, atol=5 * np.sqrt(learned.var(axis=0).max() / 4000))
 
 
 def test_the_rule():
@@ -109,15 +67,6 @@ def test_a_state_of_a_fixed_coefficient_continues_with_a_learned_one():
 def test_bad_hyper_parameters(options, error, match):
     with pytest.raises(error, match=match):
         methods.OptFIEM(**options)
-
-
-def test_it_works_by_name_in_the_estimators():
-    y = rows(3000)
-    fitted = swiftem.GaussianMixture(2, method="opt-fiem", random_state=0).fit(y)
-    exact = swiftem.GaussianMixture(2, method="em", random_state=0).fit(y)
-    assert abs(fitted.score(y) - exact.score(y)) < 1e-3
-    family = swiftem.Mixture(2, family="poisson", method="opt-fiem", random_state=0)
-    assert family.fit(np.random.default_rng(0).poisson(3.0, size=(2000, 2))).method_ == "opt-fiem"
 
 
 @pytest.mark.parametrize("n", [1000, 10**6])

@@ -8,7 +8,6 @@ from helpers import STOCHASTIC, make_method
 
 import swiftem
 from swiftem import methods, models, schedules
-from swiftem.core import draws as drawing
 from swiftem.core.draws import read_seed, seeded_draws
 
 
@@ -16,13 +15,12 @@ def weights(n, seed=0):
     return np.random.default_rng(seed).exponential(size=n) + 0.05
 
 
-@pytest.mark.parametrize("b", [1, 3, 200])
-def test_weighted_draws(b, monkeypatch):
+@pytest.mark.parametrize("b", [1, 3])
+def test_weighted_draws(b):
     """They have the weights as frequencies, and do not depend on what was asked before."""
-    monkeypatch.setattr(drawing, "CHUNK", 4096)
     weight = np.array([1.0, 5.0, 0.5, 3.5])
     stream = seeded_draws(read_seed(0), 4, b, ["weighted"], weight)
-    n_iter = 20_000 // b
+    n_iter = 70_000 // b  # more than are drawn at a time
     drawn = np.concatenate([stream.at(k)[0] for k in range(n_iter)])
     expected = len(drawn) * weight / weight.sum()
     assert scipy.stats.chisquare(np.bincount(drawn, minlength=4), expected).pvalue > 1e-3
@@ -66,26 +64,6 @@ def test_a_shuffled_pass_has_each_sample_once(name):
     np.testing.assert_array_equal(np.sort(seen), np.arange(20))
 
 
-def test_draws_in_proportion_to_weights_have_less_variance():
-    """The mean of sem's proxy is the same, and heavy samples no longer make it jump."""
-    n = 300
-    problem = helpers.mixture(n, d=1, M=2)
-    weight = np.random.default_rng(0).pareto(1.2, size=n) + 0.01
-    found = {}
-    for order in ("iid", "weighted"):
-        method = methods.OnlineEM(step_size=1e-12, order=order)  # θ stays, S is seen in the change of s
-        run = problem.run(
-            method, n_iter=4000, seed=2, sample_weight=weight, record_every=1, kernels="reference"
-        )
-        s = np.array([iterate.s for iterate in run.path])
-        found[order] = np.diff(s, axis=0) * 1e12 + s[0]
-    exact = s[0]
-    spread = {order: proxies.var(axis=0).sum() for order, proxies in found.items()}
-    assert spread["weighted"] < 0.3 * spread["iid"]
-    error = found["weighted"].mean(axis=0) - exact
-    assert np.abs(error).max() < 5 * np.sqrt(found["weighted"].var(axis=0).max() / 4000) + 1e-3
-
-
 def test_what_cannot_be_drawn_by_weight(tmp_path):
     y = np.random.default_rng(0).normal(size=(50, 2))
     np.save(tmp_path / "y.npy", y)
@@ -104,13 +82,5 @@ def test_what_cannot_be_drawn_by_weight(tmp_path):
     ):
         mixture.fit(np.load(tmp_path / "y.npy", mmap_mode="r"))
     swiftem.run(model, tmp_path / "y.npy", methods.OnlineEM(order="shuffled"), n_iter=3, seed=0)
-    with pytest.raises(ValueError, match="order must be 'iid' or 'shuffled' or 'weighted', got 'cyclic'"):
+    with pytest.raises(ValueError, match="order must be 'iid', 'shuffled' or 'weighted', got 'cyclic'"):
         methods.OnlineEM(order="cyclic")
-
-
-def test_estimators_take_methods_with_an_order():
-    y = np.random.default_rng(0).normal(size=(2000, 2)) + 4.0 * (np.arange(2000) % 2)[:, None]
-    method = methods.FastIncrementalEM(step_size=0.1, batch_size=20, order="shuffled")
-    fitted = swiftem.GaussianMixture(2, method=method, random_state=0).fit(y, sample_weight=weights(2000))
-    exact = swiftem.GaussianMixture(2, method="em", random_state=0).fit(y, sample_weight=weights(2000))
-    assert abs(fitted.score(y) - exact.score(y)) < 1e-3

@@ -62,8 +62,9 @@ def test_odd_shapes(case, name):
 @pytest.mark.parametrize("make", [mixture, topics])
 @pytest.mark.parametrize("b", [1, 3])
 @pytest.mark.parametrize("epoch_length", [1, 7, 1000])
-def test_epochs_that_do_not_divide(make, b, epoch_length):
-    assert_follows_dense(make(20), "sem-vr", n_iter=50, b=b, gamma=VARYING, epoch_length=epoch_length)
+@pytest.mark.parametrize("name", ["sem-vr", "spider"])
+def test_epochs_that_do_not_divide(make, b, epoch_length, name):
+    assert_follows_dense(make(20), name, n_iter=50, b=b, gamma=VARYING, epoch_length=epoch_length)
 
 
 REJECTING = {

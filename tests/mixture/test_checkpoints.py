@@ -12,8 +12,7 @@ from surroundings import fit_within, within
 
 import swiftem
 from swiftem import methods
-from swiftem.fit.checkpoint import StartCheckpoint
-from swiftem.mixture import look
+from swiftem.mixture import fit as fit_of_mixtures
 
 
 def rows_and_places(n, places):
@@ -98,7 +97,7 @@ def test_a_fit_that_dies_again_and_again_goes_on_exactly(name, tmp_path, deadly,
     """After one look and later after more, as passes of em within other methods are done as a whole."""
     X, options = FITS[name]
     if "weights" in name:  # looks are at some of the rows, and at all of them from time to time
-        monkeypatch.setattr(look, "LOOKED_AT", 300)
+        monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", 300)
     whole, said = fit_and_warnings(X, **options)
     assert any("re-initialised" in each for each in said) == ("anew" in name or "repair" in name)
     kept = {"checkpoint": tmp_path, "checkpoint_every": 1, "resume": "auto"}
@@ -138,19 +137,6 @@ def test_a_fit_without_a_seed_goes_on_with_its_own(tmp_path, deadly, method):
     again = fit(X, **kept, resume=True, verbose=0)
     assert_same_fit(again, first)
     assert len(first.history_) > 3
-
-
-def test_seconds_go_on(tmp_path, deadly, monkeypatch):
-    X, _ = blobs(1000, components=4)
-    deadly(3)
-    with pytest.raises(Death):
-        fit(X, method="em", checkpoint=tmp_path, checkpoint_every=1)
-    place = StartCheckpoint.load
-    monkeypatch.setattr(StartCheckpoint, "load", lambda self: place(self) | {"seconds": 1000.0})
-    deadly(np.inf)
-    seconds = fit(X, method="em", checkpoint=tmp_path, resume=True).history_.seconds
-    assert (seconds[:3] < 1000.0).all()
-    assert (seconds[3:] > 1000.0).all()
 
 
 REFUSED = {

@@ -146,10 +146,9 @@ def test_two_families_of_codes():
 def test_the_prior_and_the_start_have_ten_degrees_of_freedom():
     bound = models.MixtureModel(1, "student-t").bind(ArraySource(NUMBERS))
     assert bound.mean[0] == 1.0
-    rows = bound.start_rows(np.ones((len(NUMBERS), 1)))
-    s = bound.statistics(
-        ArraySource(NUMBERS).take(np.arange(len(NUMBERS))), rows, np.full(len(NUMBERS), 5e-4)
-    )
+    batch = ArraySource(NUMBERS).take(np.arange(len(NUMBERS)))
+    rows = bound.start_rows(np.ones((len(NUMBERS), 1)), batch)
+    s = bound.statistics(batch, rows, np.full(len(NUMBERS), 5e-4))
     params = bound.m_step(s).params
     assert params["degrees_of_freedom"][0] == pytest.approx(10.0, rel=1e-3)
     assert np.allclose(params["scales"][0], np.cov(NUMBERS.T, bias=True), rtol=1e-9)

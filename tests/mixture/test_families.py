@@ -19,7 +19,6 @@ from swiftem.mixture.families import (
     read_family,
 )
 from swiftem.mixture.families.observed import Observed
-from swiftem.mixture.starts.family_starts import starts_of
 
 RNG = np.random.default_rng(3)
 PARAMS = {
@@ -215,7 +214,7 @@ def test_noise_below_the_bound_is_no_reason_to_reject_a_step():
 )
 def test_a_prior_of_a_row_holds_components_without_rows(given, held):
     model = models.MixtureModel(2, "poisson", **given)
-    assert starts_of(model.bind(ArraySource(rows_of("poisson")))).is_held is held
+    assert model.bind(ArraySource(rows_of("poisson"))).is_held is held
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ def test_rows_that_cannot_be(name, value, sentence):
 def test_families_by_name():
     assert read_family("poisson") == Poisson()
     assert read_family(Bernoulli()) == Bernoulli()
-    with pytest.raises(ValueError, match=r"family must be 'bernoulli' or .*, got 'poison'"):
+    with pytest.raises(ValueError, match=r"family must be 'bernoulli', .* or .*, got 'poison'"):
         read_family("poison")
     with pytest.raises(TypeError, match="family must be a name, a Family, or a dict of these"):
         read_family(3)

@@ -11,7 +11,7 @@ import swiftem
 from swiftem.estimators import DegenerateComponentWarning, SpuriousComponentWarning
 from swiftem.methods import METHODS as KINDS_OF_METHODS
 from swiftem.methods import OnlineEM, make_method
-from swiftem.mixture.starts.family_starts import GaussianStarts
+from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.models import NormalInverseWishart
 
 X, _ = blobs(200, 2, 2, seed=3)
@@ -101,7 +101,7 @@ def test_a_component_on_repeated_rows(method, kind):
         mixture, said = fit(data, 3, init_params=labels, **parameters)
     except ValueError as error:  # it may find no other place than these rows
         refused = str(error)
-    assert refused in ("", GaussianStarts.ILL_DEFINED)
+    assert refused in ("", BoundGaussians.ILL_DEFINED)
     if not refused:
         assert said or method != "em"  # others may not have come so far
         assert mixture.score(data) > swiftem.GaussianMixture(1).fit(data).score(data)
@@ -116,7 +116,7 @@ def test_what_cannot_be_mended_is_refused(method, kind):
         _, said = fit(data, 4, reg_covar=0.0, covariance_type=kind, method=method)
     except ValueError as error:
         refused = str(error)
-    assert refused in ("", GaussianStarts.ILL_DEFINED)
+    assert refused in ("", BoundGaussians.ILL_DEFINED)
     if not refused:  # a wide component for all rows is a stationary point, too
         assert said
         assert kind in ("diag", "spherical")  # all rows together have no covariance matrix

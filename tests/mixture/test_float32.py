@@ -1,12 +1,10 @@
 """float32 data: as good as float64, also far from zero, and never copied as float64."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
-from mixture_data import ARRAYS, KINDS, METHODS, blobs, given_start
-from sklearn.exceptions import ConvergenceWarning
+from mixture_data import ARRAYS, KINDS, METHODS, blobs, fitted, given_start
 
 import swiftem
 from swiftem.mixture.starts import named_starts
@@ -17,9 +15,7 @@ SINGLE = OFFSET.astype(np.float32)
 
 
 def fit(data, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.GaussianMixture(3, random_state=0, **parameters).fit(data)
+    return fitted(swiftem.GaussianMixture(3, random_state=0, **parameters), data)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -69,30 +65,26 @@ def test_float32_stays_float32(method):
     np.testing.assert_allclose(mixture.predict_proba(data).sum(axis=1), 1.0, atol=1e-6)
     assert mixture.marginal([0, 1]).means_.dtype == np.float32
     assert mixture.condition([0], [0.0]).covariances_.dtype == np.float32
-    again = swiftem.GaussianMixture(3, random_state=0, method=method, warm_start=True, max_iter=5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        again.fit(data).fit(data)
-    assert again.means_.dtype == np.float32
+    again = fit(data, method=method, warm_start=True, max_iter=5)
+    assert fitted(again, data).means_.dtype == np.float32
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_copy_of_the_data(method):
     """Neither in float64 nor otherwise; a memory of M float32 numbers a row is iem's and fiem's alone."""
     data = np.random.default_rng(0).normal(size=(60_000, 48)).astype(np.float32)
-    parameters = dict(method=method, covariance_type="diag", max_iter=4, **given_start(data, 2, "diag"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(2, random_state=0, **parameters).fit(data)  # compiled before
-        tracemalloc.start()
-        mixture.fit(data)
-        fitting = tracemalloc.get_traced_memory()[1]
-        tracemalloc.reset_peak()
-        mixture.score(data)
-        mixture.predict(data)
-        mixture.icl(data)
-        asking = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+    mixture = swiftem.GaussianMixture(
+        2, random_state=0, method=method, covariance_type="diag", max_iter=4, **given_start(data, 2, "diag")
+    )
+    fitted(mixture, data)  # compiled before
+    tracemalloc.start()
+    fitted(mixture, data)
+    fitting = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    for ask in (mixture.score, mixture.predict, mixture.icl):
+        ask(data)
+    asking = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     memory = 4 * 2 * len(data) if method in ("iem", "fiem") else 0
     drawn = 4 * 8 * 65_536  # sample numbers, ahead of their use, whatever the data
     assert fitting < memory + drawn + 0.9 * data.nbytes

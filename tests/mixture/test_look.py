@@ -1,18 +1,15 @@
 """When fits stop."""
 
-import warnings
-
 import numpy as np
 import pytest
-from mixture_data import KINDS, METHODS, STOCHASTIC, blobs, given_start
-from sklearn.exceptions import ConvergenceWarning
+from mixture_data import KINDS, METHODS, STOCHASTIC, blobs, fitted, given_start
 
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
 from swiftem.methods import FastIncrementalEM, IncrementalEM, OnlineEM, SpiderEM, VarianceReducedEM
-from swiftem.mixture import look
-from swiftem.mixture.look import Look
+from swiftem.mixture import fit as fit_of_mixtures
+from swiftem.mixture.fit import Look
 from swiftem.mixture.resolve import iterations_in
 from swiftem.models import GaussianMixtureModel
 
@@ -20,16 +17,14 @@ X, _ = blobs(1500, 2, 3, apart=2.5, seed=8)
 START = given_start(X, 3, "full")
 
 
-def fit(data=X, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.GaussianMixture(3, **{"random_state": 0, **START, **parameters}).fit(data)
+def fit(weight=None, **parameters):
+    return fitted(swiftem.GaussianMixture(3, **{"random_state": 0, **START, **parameters}), X, weight)
 
 
 @pytest.fixture
 def looks_at(monkeypatch):
     """Return a function that sets at how many rows fits look."""
-    return lambda rows: monkeypatch.setattr(look, "LOOKED_AT", rows)
+    return lambda rows: monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", rows)
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +58,9 @@ def test_the_default_is_as_good_as_ems(method, rows, looks_at):
 @pytest.mark.parametrize("given", [True, False], ids=["parameters", "kmeans"])
 def test_max_iter_counts_passes(method, max_iter, given):
     parameters = {} if given else dict.fromkeys(START) | {"init_params": "kmeans"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(
-            3, random_state=0, method=method, max_iter=max_iter, tol=0.0, **{**START, **parameters}
-        ).fit(X)
-    assert mixture.n_iter_ <= max_iter
-    assert mixture.n_iter_ >= max_iter - 1
-    start = swiftem.GaussianMixture(3, random_state=0, max_iter=0, **{**START, **parameters}).fit(X)
+    mixture = fit(method=method, max_iter=max_iter, tol=0.0, **parameters)
+    assert max_iter - 1 <= mixture.n_iter_ <= max_iter
+    start = fit(max_iter=0, **parameters)
     if max_iter:
         assert mixture.score(X) > start.score(X)
     else:
@@ -127,20 +117,37 @@ def test_two_looks_in_a_row():
     assert [two.at(theta, passes) for passes in (0.0, 1.0, 2.0)] == [False, False, True]
 
 
-def test_noise_within_the_tolerance_needs_no_look_at_all_rows(looks_at, monkeypatch):
-    looks_at(500)
+@pytest.fixture
+def at_optimum():
+    """Return the problem of the rows, and em's optimum."""
     problem = Problem(GaussianMixtureModel(3, covariance="full"), ArraySource(X))
-    theta = fit(method="em", tol=1e-9, max_iter=1000)._theta()
-    moved = theta._replace(means=theta.means + 1e-3)
-    calls = []
-    monkeypatch.setattr(Look, "_calm_on_all_rows", lambda *arguments: calls.append(1) or True)
-    for tol, looks in ((1.0, 0), (1e-9, 1)):
-        calls.clear()
+    found = fit(method="em", tol=1e-9, max_iter=1000)
+    names = "weights", "means", "covariances"
+    return problem, problem.model.theta(**{name: getattr(found, f"{name}_") for name in names})
+
+
+def test_noise_within_the_tolerance_needs_no_look_at_all_rows(looks_at, at_optimum):
+    looks_at(500)
+    problem, theta = at_optimum
+    for tol in (1.0, 1e-9):
         one = Look(problem, tol)
         assert not one.is_exact
-        one.at(theta, 0.0)
-        one.at(moved, 1.0)
-        assert len(calls) == looks
+        assert not one.at(theta, 0.0)
+        is_calm = one.at(theta._replace(means=theta.means + 1e-3), 1.0)
+        assert is_calm == (tol == 1.0)  # a first look at all rows has none to compare with
+
+
+def test_looks_at_all_rows_are_seldom(looks_at, at_optimum):
+    """Each costs a pass: they are a quarter more passes apart each time."""
+    looks_at(300)
+    problem, theta = at_optimum
+    one, looked = Look(problem, 1e-12), set()
+    for passes in range(60):
+        one.at(theta._replace(means=theta.means + 1e-3 * (-1) ** passes), float(passes))
+        looked |= {last[0] for last in [one.state()[3]] if last is not None}
+    assert 5 <= len(looked) < 30
+    at = np.array(sorted(looked))
+    assert (np.diff(at) >= 0.25 * at[:-1] - 1e-9).all()
 
 
 WEIGHT = np.random.default_rng(0).exponential(size=len(X))
@@ -150,35 +157,6 @@ WEIGHT = np.random.default_rng(0).exponential(size=len(X))
 def test_the_unit_of_weights_does_not_matter_to_looks_at_some_rows(method, looks_at):
     """The noise of a gain is without a unit; a power of two as a factor changes no bit."""
     looks_at(300)
-    one, other = (weighted_fit(method, unit * WEIGHT) for unit in (1.0, 2.0**-20))
+    one, other = (fit(unit * WEIGHT, method=method, max_iter=80) for unit in (1.0, 2.0**-20))
     assert one.history_.passes.tolist() == other.history_.passes.tolist()
     np.testing.assert_array_equal(one.means_, other.means_)
-
-
-@pytest.mark.parametrize("method", STOCHASTIC)
-def test_looks_at_all_rows_are_seldom(method, looks_at, monkeypatch):
-    """Each costs a pass: they are a quarter more passes apart each time."""
-    looks_at(300)
-    decide, looked = Look._calm_on_all_rows, []
-
-    def spy(self, theta, passes):
-        before = self._last_of_all
-        calm = decide(self, theta, passes)
-        if self._last_of_all is not before:
-            looked.append(passes)
-        return calm
-
-    monkeypatch.setattr(Look, "_calm_on_all_rows", spy)
-    mixture = weighted_fit(method, WEIGHT, tol=1e-6, max_iter=100)
-    assert len(looked) >= 3
-    assert (np.diff(looked) >= 0.25 * np.array(looked[:-1]) - 1e-9).all()
-    assert len(looked) < 0.5 * len(mixture.history_)
-
-
-def weighted_fit(method, weight, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        parameters = {"tol": 1e-3, "max_iter": 80, **START, **parameters}
-        return swiftem.GaussianMixture(3, random_state=0, method=method, **parameters).fit(
-            X, sample_weight=weight
-        )

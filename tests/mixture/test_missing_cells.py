@@ -353,26 +353,6 @@ def test_unit_variances_take_no_missing_cells():
         models.GaussianMixtureModel(2, covariance="full", missing="drop")
 
 
-def test_the_estimator_of_student_t(tmp_path):
-    y = with_holes(rows_of(STUDENT_T))
-    found = swiftem.Mixture(
-        M, family=STUDENT_T, missing="ignore", random_state=0, tol=1e-6, max_iter=300
-    ).fit(y)
-    assert found.score(y) == pytest.approx(found.log_likelihood_, abs=1e-9)
-    found.save(tmp_path / "a.model")
-    loaded = swiftem.Mixture.load(tmp_path / "a.model")
-    np.testing.assert_array_equal(loaded.predict_proba(y), found.predict_proba(y))
-    means, filled = found.params_["means"], found.impute(y)
-    np.testing.assert_allclose(filled[3], found.weights_ @ means)
-    assert not np.isnan(filled).any()
-    blocks = {STUDENT_T: [0, 1], "gaussian": [2, 3]}
-    mixed = swiftem.Mixture(M, family=blocks, missing="ignore", random_state=0).fit(y)
-    assert not np.isnan(mixed.impute(y, random_state=0)).any()
-    online = swiftem.Mixture(M, family=STUDENT_T, missing="ignore", random_state=0)
-    online.partial_fit(np.nan_to_num(y, nan=100.0)[:200])
-    assert online.partial_fit(y[200:]).score(y) > found.score(y) - 0.5
-
-
 def test_draws_share_the_weight_of_the_row():
     """A row whose observed cell is far has a small u: its missing cells vary more than the marginal does."""
     family = ObservedT(StudentT(covariance="diag"))

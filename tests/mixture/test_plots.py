@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import swiftem
-from swiftem.fit.history import History, Moment, draw_history
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History, draw_history
 from swiftem.mixture.plots import MOST_POINTS, draw_mixture
 from swiftem.show.drawing import COLOURS, draw_criterion
 from swiftem.show.numbers import STYLES
@@ -42,10 +43,8 @@ def own_axes(**options):
     return Figure().subplots(**options)
 
 
-class Named(np.ndarray):
-    """Stands for a table with column names."""
-
-    columns = ("length", "width")
+def drawn(X=None, axes=None, means=MEANS, covariances=COVARIANCES):
+    return draw_mixture(WEIGHTS, means, covariances, ["length", "width"], X, axes)
 
 
 # --- the history of a fit ---
@@ -69,12 +68,9 @@ def test_a_stochastic_start_is_told_apart_and_shaded():
     np.testing.assert_array_equal(axes.lines[1].get_xdata(), [1, 4, 7])  # goes on where sem ended
     (shade,) = axes.patches
     assert shade.get_extents().transformed(axes.transData.inverted()).x1 == pytest.approx(1)
-
-
-def test_sem_alone_is_not_a_start():
-    axes = draw_history(moments("sem", [1, 2]))
-    assert labels(axes) == ["sEM"]
-    assert not axes.patches
+    alone = draw_history(moments("sem", [1, 2]))
+    assert labels(alone) == ["sEM"]
+    assert not alone.patches
 
 
 @pytest.mark.parametrize(
@@ -86,11 +82,8 @@ def test_rejected_steps_are_counted_and_placed(rejected, words):
     assert labels(axes) == ["fiEM", words]
     when = axes.lines[-1].get_xdata()
     np.testing.assert_array_equal(when, [4.0] if rejected[0] == 0 else [2.0, 6.0])
-
-
-def test_counts_of_rejected_steps_start_anew_with_a_method():
-    axes = draw_history(moments("sem", [1], rejected=3) + moments("fiem", [3, 5], rejected=2))
-    assert "5 steps rejected" in labels(axes)
+    restarted = draw_history(moments("sem", [1], rejected=3) + moments("fiem", [3, 5], rejected=2))
+    assert "5 steps rejected" in labels(restarted)
 
 
 def test_several_fits_on_the_same_axes_have_one_legend_entry_each():
@@ -100,7 +93,7 @@ def test_several_fits_on_the_same_axes_have_one_legend_entry_each():
 
 
 def test_a_model_that_was_given_has_nothing_to_show_and_says_so():
-    axes = swiftem.GaussianMixture.from_parameters([1.0], [[0.0]], [[[1.0]]]).plot_convergence()
+    axes = swiftem.GaussianMixture.from_parameters([1.0], [[0.0]], [[[1.0]]]).history_.plot()
     assert "given, not fitted" in axes.texts[0].get_text()
 
 
@@ -108,17 +101,17 @@ def test_a_model_that_was_given_has_nothing_to_show_and_says_so():
 
 
 def test_two_ellipses_and_a_number_a_component():
-    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES)
-    drawn = [patch for patch in ellipses(axes) if not patch.get_fill()]
-    assert len(drawn) == 4
+    axes = drawn()
+    outlines = [patch for patch in ellipses(axes) if not patch.get_fill()]
+    assert len(outlines) == 4
     assert sorted(text.get_text() for text in axes.texts if text.get_text().isdigit()) == ["0", "1"]
-    assert {patch.get_edgecolor()[:3] for patch in drawn} == {
+    assert {patch.get_edgecolor()[:3] for patch in outlines} == {
         tuple(int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)) for colour in COLOURS[:2]
     }
 
 
 def test_the_ellipses_are_where_the_density_says():
-    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES)
+    axes = drawn()
     for patch in ellipses(axes):
         number = MEANS.index([*map(float, patch.center)])
         points = patch.get_patch_transform().transform(patch.get_path().vertices) - MEANS[number]
@@ -130,40 +123,32 @@ def test_the_ellipses_are_where_the_density_says():
 
 def test_many_rows_are_thinned_and_said_so():
     X = np.random.default_rng(0).normal(size=(MOST_POINTS + 1000, 2))
-    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, X)
+    axes = drawn(X)
     assert len(axes.lines[0].get_xdata()) == MOST_POINTS
     assert "4,000 of 5,000 rows" in axes.texts[-1].get_text()
-    again = draw_mixture(WEIGHTS, MEANS, COVARIANCES, X)
+    again = drawn(X)
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), again.lines[0].get_xydata())
 
 
 def test_one_far_row_does_not_decide_what_is_shown():
     X = np.random.default_rng(0).normal(size=(3000, 2))
     X[0] = 1e6
-    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, X)
+    axes = drawn(X)
     assert max(axes.get_xlim()) < 100
 
 
 @pytest.mark.parametrize(("scale", "aspect"), [(1.0, 1.0), (100.0, "auto")])
 def test_units_are_equal_where_that_leaves_a_picture(scale, aspect):
     stretch = np.array([scale, 1.0])
-    axes = draw_mixture(WEIGHTS, MEANS * stretch, COVARIANCES * np.outer(stretch, stretch))
+    axes = drawn(means=MEANS * stretch, covariances=COVARIANCES * np.outer(stretch, stretch))
     assert axes.get_aspect() == aspect
 
 
 def test_given_axes_are_used_also_shared_ones():
     one, other = own_axes(ncols=2, sharex=True, sharey=True)
-    assert draw_mixture(WEIGHTS, MEANS, COVARIANCES, axes=one) is one
+    assert drawn(axes=one) is one
     assert draw_history(moments("em", [1, 2]), axes=other) is other
     one.figure.canvas.draw()
-
-
-def test_column_names_are_labels():
-    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, np.zeros((3, 2)).view(Named))
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("length", "width")
-    axes = draw_mixture(WEIGHTS, MEANS, COVARIANCES, names=["a", "b"])
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("a", "b")
-    assert draw_mixture(WEIGHTS, MEANS, COVARIANCES).get_xlabel() == "column 0"
 
 
 def test_the_estimator_passes_its_names_on():
@@ -171,19 +156,8 @@ def test_the_estimator_passes_its_names_on():
     assert mixture.plot().get_xlabel() == "column 0"
     mixture.feature_names_in_ = np.array(["length", "width"], dtype=object)
     assert mixture.plot().get_ylabel() == "width"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((WEIGHTS, [[0.0], [1.0]], COVARIANCES), r"means of shape \(M, 2\)"),
-        ((WEIGHTS, MEANS, [1.0, 1.0]), r"covariances of shape \(M, 2, 2\)"),
-        ((WEIGHTS, MEANS, COVARIANCES, np.zeros((3, 4))), r"X must be of shape \(n, 2\)"),
-    ],
-)
-def test_what_cannot_be_drawn(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        draw_mixture(*arguments)
+    with pytest.raises(ValueError, match=r"X must be of shape \(n, 2\)"):
+        mixture.plot(np.zeros((3, 4)))
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
@@ -194,7 +168,7 @@ def test_every_kind_of_a_fitted_mixture_is_drawn_and_saved(kind, tmp_path):
     axes = mixture.plot(X)
     assert len(ellipses(axes)) == 8
     axes.figure.savefig(tmp_path / "mixture.png")
-    mixture.plot_convergence().figure.savefig(tmp_path / "history.png")
+    mixture.history_.plot().figure.savefig(tmp_path / "history.png")
 
 
 # --- the criterion ---
@@ -215,7 +189,7 @@ def test_one_line_a_kind_and_the_best_marked():
 def test_pyplot_is_left_alone():
     code = (
         "import sys; from swiftem.mixture.plots import draw_mixture; "
-        "draw_mixture([1], [[0, 0]], [[[1, 0], [0, 1]]]).figure.canvas.draw(); "
+        "draw_mixture([1], [[0, 0]], [[[1, 0], [0, 1]]], 'ab').figure.canvas.draw(); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -225,7 +199,7 @@ def test_pyplot_is_left_alone():
     "draw",
     [
         lambda: draw_history(History(moments("em", [1]))),
-        lambda: draw_mixture(WEIGHTS, MEANS, COVARIANCES, np.zeros((2, 2))),
+        lambda: drawn(np.zeros((2, 2))),
         lambda: draw_criterion({"full": {1: 1.0}}, ("full", 1), "BIC"),
     ],
 )

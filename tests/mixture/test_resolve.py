@@ -75,6 +75,7 @@ def test_names_and_batches(name, n):
     else:
         assert found.method.name == name
         assert 1 <= found.method.batch_size <= n
+    assert found.for_run == (found.method or EM())
 
 
 @pytest.mark.parametrize("name", METHOD_NAMES[2:])

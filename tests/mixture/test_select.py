@@ -3,7 +3,6 @@
 import _thread
 import re
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -74,7 +73,7 @@ def test_the_table_has_every_fit_with_its_criteria(found):
     for row in found.table:
         mixture = found.models[row.key]
         assert (mixture.covariance_type, mixture.n_components) == row.key
-        assert row.n_parameters == mixture._n_parameters()
+        assert row.n_parameters == mixture.n_parameters_
         assert row.bic == row.value == pytest.approx(mixture.bic(X), rel=1e-12)
         assert row.aic == pytest.approx(mixture.aic(X), rel=1e-12)
         assert row.icl == pytest.approx(mixture.icl(X), rel=1e-10)
@@ -109,7 +108,7 @@ def assert_never_falls(found, tolerance=1e-9):
         assert (np.diff(values) >= -tolerance).all(), (kind, np.diff(values).min())
 
 
-@pytest.mark.parametrize("data", ["one normal", "uniform", "heavy tails", "six in eight dimensions"])
+@pytest.mark.parametrize("data", ["one normal", "uniform", "heavy tails", "six places"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_log_likelihood_never_falls_with_components(data, seed):
     rng = np.random.default_rng(seed)
@@ -117,10 +116,8 @@ def test_the_log_likelihood_never_falls_with_components(data, seed):
         "one normal": lambda: rng.normal(size=(300, 2)),
         "uniform": lambda: rng.uniform(size=(300, 1)),
         "heavy tails": lambda: rng.standard_t(2.5, size=(300, 2)),
-        "six in eight dimensions": lambda: (
-            rng.normal(size=(300, 8)) + 3 * rng.normal(size=(6, 8))[np.arange(300) % 6]
-        ),
-    }[data]()  # fmt: skip
+        "six places": lambda: rng.normal(size=(300, 8)) + np.tile(3 * rng.normal(size=(6, 8)), (50, 1)),
+    }[data]()
     assert_never_falls(swiftem.select(X, range(1, 7), random_state=seed))
 
 
@@ -264,19 +261,12 @@ def test_a_fit_that_fails_is_listed_with_its_reason():
     assert found.best.n_components == 2
 
 
-def test_kinds_that_fail_leave_the_others(monkeypatch):
-    real = swiftem.GaussianMixture.fit
-
-    def ill_defined(self, X, y=None, sample_weight=None):
-        if self.covariance_type == "full" and self.n_components > 1:
-            raise ValueError("Fitting failed because of an ill-defined covariance.")
-        return real(self, X, y, sample_weight)
-
-    monkeypatch.setattr(swiftem.GaussianMixture, "fit", ill_defined)
-    found = swiftem.select(rows_of("full", n=50), range(1, 4), ("full", "diag"), random_state=0)
-    assert [bool(row.failed) for row in found.table] == [False, True, True, False, False, False]
+def test_kinds_that_fail_leave_the_others():
+    x = np.random.default_rng(0).normal(size=(90, 1))  # two equal columns have no covariance matrix
+    found = swiftem.select(np.hstack([x, x]), [1, 2], ("full", "diag"), random_state=0, reg_covar=0.0)
+    assert [bool(row.failed) for row in found.table] == [True, True, False, False]
     assert found.best.covariance_type == "diag"
-    assert set(found.plot().get_legend_handles_labels()[1]) == {"full", "diag"}
+    assert found.plot().get_legend_handles_labels()[1] == ["diag"]
 
 
 def test_a_best_fit_that_did_not_converge_is_warned_of():
@@ -305,15 +295,14 @@ def test_ctrl_c_returns_what_is_done():
     assert found.best.predict([[0.0, 0.0]]).shape == (1,)
 
 
-def test_ctrl_c_before_anything_is_done_is_raised(monkeypatch):
-    def fit(self, X, y=None, sample_weight=None):
+def test_ctrl_c_before_anything_is_done_is_raised():
+    def start(X, n_components, random_state):
         _thread.interrupt_main()
         time.sleep(0.3)
         raise ValueError("never fitted")
 
-    monkeypatch.setattr(swiftem.GaussianMixture, "fit", fit)
     with pytest.raises(KeyboardInterrupt):
-        swiftem.select(rows_of("full", n=30), [1, 2], "full", n_jobs=1)
+        swiftem.select(rows_of("full", n=30), [1, 2], "full", n_jobs=1, init_params=start)
 
 
 def test_errors_of_the_criterion_are_raised():
@@ -332,8 +321,8 @@ def test_errors_of_the_criterion_are_raised():
         ({"n_components": [1, 2.5]}, TypeError, "n_components must be an integer, got 2.5"),
         ({"n_components": "full"}, TypeError, "n_components must be an integer"),
         ({"covariance_types": []}, ValueError, "covariance_types must have at least one type"),
-        ({"covariance_types": ["round"]}, ValueError, "covariance_types must be 'full' or"),
-        ({"criterion": "dic"}, ValueError, "criterion must be 'bic' or 'aic' or 'icl', got 'dic'"),
+        ({"covariance_types": ["round"]}, ValueError, "covariance_types must be 'full', '"),
+        ({"criterion": "dic"}, ValueError, "criterion must be 'bic', 'aic' or 'icl', got 'dic'"),
         ({"criterion": lambda m, X, w: "low"}, TypeError, "criterion must return a number, got 'low'"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be a number of threads"),
@@ -364,13 +353,8 @@ def test_the_ten_best_are_shown(found, tmp_path):
     lines = repr(found).splitlines()
     assert lines[0] == found.reason == "BIC is lowest for full covariances, 3 components (24 fits)"
     assert lines[2].split()[:3] == ["covariances", "components", "BIC"]
-    assert lines[3].split()[:5] == [
-        "full",
-        "3",
-        f"{found.ranking[0].value:.2f}",
-        "0.00",
-        f"{found.ranking[0].log_likelihood:.6f}",
-    ]
+    first = found.ranking[0]
+    assert lines[3].split()[:5] == ["full", "3", f"{first.value:.2f}", "0.00", f"{first.log_likelihood:.6f}"]
     assert lines[-1] == "... and 14 more fits."
     assert len(lines) == 14
     assert found._repr_html_().count("<tr") == 11
@@ -389,9 +373,7 @@ def test_a_selection_says_when_more_components_may_be_better():
 
 
 def test_verbose_prints_a_line_for_each_fit(capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0)
+    swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0)
     assert capsys.readouterr().out == ""
     told = []
     swiftem.select(rows_of("full", n=2), [1, 2, 7], "tied", random_state=0, verbose=True)

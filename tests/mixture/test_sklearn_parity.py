@@ -4,9 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from mixture_data import ARRAYS, KINDS, blobs, given_start
+from mixture_data import ARRAYS, KINDS, blobs, fitted, given_start
 from sklearn import mixture
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import swiftem
@@ -18,12 +17,9 @@ NEW = np.random.default_rng(5).normal(size=(50, 3)) * 3
 
 def both(data=X, **parameters):
     """Return scikit-learn's fit, with as many passes as ours, and ours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        ours = swiftem.GaussianMixture(method="em", **{"init_params": "kmeans", **parameters}).fit(data)
-        passes = {"tol": 0.0, "max_iter": ours.n_iter_}
-        theirs = mixture.GaussianMixture(**{**parameters, **passes}).fit(data)
-    return theirs, ours
+    ours = fitted(swiftem.GaussianMixture(method="em", **{"init_params": "kmeans", **parameters}), data)
+    passes = {"tol": 0.0, "max_iter": ours.n_iter_}
+    return fitted(mixture.GaussianMixture(**{**parameters, **passes}), data), ours
 
 
 def assert_alike(theirs, ours, *, first=0, rtol=1e-7):
@@ -76,28 +72,16 @@ def test_starts_themselves(init_params):
 def test_a_random_state_is_used_up_alike():
     used = [np.random.RandomState(7) for _ in range(2)]
     shared = {"init_params": "random", "n_init": 2, "max_iter": 20, "tol": 0.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        a = mixture.GaussianMixture(3, random_state=used[0], **shared).fit(X)
-        b = swiftem.GaussianMixture(3, random_state=used[1], method="em", **shared).fit(X)
+    a = fitted(mixture.GaussianMixture(3, random_state=used[0], **shared), X)
+    b = fitted(swiftem.GaussianMixture(3, random_state=used[1], method="em", **shared), X)
     assert a.lower_bound_ == pytest.approx(b.lower_bound_, rel=1e-9)
     assert used[0].randint(1 << 30) == used[1].randint(1 << 30)
 
 
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_the_best_of_several_starts(kind):
-    assert_alike(
-        *both(
-            n_components=4,
-            covariance_type=kind,
-            n_init=5,
-            init_params="random_from_data",
-            random_state=2,
-            max_iter=40,
-            tol=0.0,
-        ),
-        first=1,
-    )
+    options = {"n_components": 4, "n_init": 5, "init_params": "random_from_data", "max_iter": 40}
+    assert_alike(*both(covariance_type=kind, random_state=2, tol=0.0, **options), first=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,10 +90,8 @@ def test_warm_start(kind):
         n_components=3, covariance_type=kind, warm_start=True, random_state=0, max_iter=3, tol=0.0
     )
     theirs, ours = both(**parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for _ in range(4):
-            assert_alike(theirs.fit(X), ours.fit(X))
+    for _ in range(4):
+        assert_alike(fitted(theirs, X), fitted(ours, X))
 
 
 @pytest.mark.parametrize("given", [("weights_init",), ("means_init",), ("precisions_init",),
@@ -143,10 +125,10 @@ def test_private_names_that_scikit_learn_has():
 def test_attributes_that_are_set_count():
     ours = swiftem.GaussianMixture(2, random_state=0).fit(X)
     theirs = ours.to_sklearn()
-    for fitted in (ours, theirs):
-        fitted.means_ = fitted.means_[::-1].copy()
-        fitted.weights_ = np.array([0.25, 0.75])
-        del fitted.covariances_
+    for one in (ours, theirs):
+        one.means_ = one.means_[::-1].copy()
+        one.weights_ = np.array([0.25, 0.75])
+        del one.covariances_
     np.testing.assert_allclose(ours.score_samples(NEW), theirs.score_samples(NEW), rtol=1e-9)
 
 

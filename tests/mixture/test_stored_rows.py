@@ -1,27 +1,23 @@
 """GaussianMixture on files, sources and blocks: the fit of the same rows in memory."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import SequentialSource
-from sklearn.exceptions import ConvergenceWarning
+from mixture_data import KINDS, METHODS, fitted
 from stored_sources import make, write
 from surroundings import fit_within
 
 from swiftem import GaussianMixture
 from swiftem.core import draws
 from swiftem.data import ArraySource, CountSource, open_source
-from swiftem.fit import validated
+from swiftem.fit.validated import open_rows, some_rows
 
 pytest.importorskip("pyarrow")
 rng = np.random.default_rng(0)
 N = 1500
 ROWS = rng.normal(size=(N, 3)) + rng.normal(scale=5.0, size=(3, 3))[rng.integers(3, size=N)]
 WEIGHT = rng.integers(3, size=N).astype(float)
-KINDS = ("full", "tied", "diag", "spherical")
-METHODS = ("em", "sem", "iem", "sem-vr", "fiem")
 FILES = ("npy", "parquet", "csv", "blocks")
 
 
@@ -84,18 +80,18 @@ def test_too_few_rows_and_one_dimension(tmp_path):
 
 
 @pytest.mark.parametrize("init", ["kmeans", "k-means++", "random", "random_from_data"])
-def test_starts_from_a_sample(init, tmp_path, monkeypatch):
-    monkeypatch.setattr(validated, "SAMPLE", 500)
+def test_starts_by_name(init, tmp_path):
     file = write(tmp_path, "rows.npy", ROWS)
-    seen = []
-    original = validated.in_memory
-    monkeypatch.setattr(validated, "in_memory", lambda *a: seen.append(len(a[1])) or original(*a))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        made = mixture(method="em", init_params=init, max_iter=100).fit(file)
-    assert seen[0] == 500
+    made = fitted(mixture(method="em", init_params=init, max_iter=100), file)
     least = -8.0 if init == "random" else -6.0  # which begins in the middle, and rests there
     assert made.score(file) > least
+
+
+@pytest.mark.parametrize(("n", "count"), [(5000, 5000), (6000, 5000)])
+def test_starts_are_from_a_sample_of_eight_megabytes(n, count, tmp_path):
+    np.save(tmp_path / "wide.npy", np.zeros((n, 200)))
+    found = some_rows(open_rows(tmp_path / "wide.npy"), 3, np.random.RandomState(0))
+    assert found.n == count
 
 
 def test_starts_from_labels_of_all_rows_and_from_functions(tmp_path):
@@ -150,10 +146,3 @@ def test_a_limit_that_cannot_be_kept_is_refused_before_the_start(method, tmp_pat
     file = write(tmp_path, "rows.npy", ROWS)
     with pytest.raises(ValueError, match=rf"memory_limit must be at least \d+ MB for {method} .* got 20 MB"):
         fit_within(mixture, file, method=method, memory_limit="20MB")
-
-
-def test_float32_stays_float32(tmp_path):
-    file = write(tmp_path, "rows.npy", ROWS.astype(np.float32))
-    made = mixture(method="em").fit(file)
-    assert made.means_.dtype == np.float32
-    assert made.predict_proba(file).dtype == np.float32

@@ -14,7 +14,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from swiftem import RegressionMixture, methods, models
 from swiftem.data import ArraySource
-from swiftem.regression import newton_em, regression_mixture
+from swiftem.fit.driver import Phase, drive
+from swiftem.fit.history import Moment
+from swiftem.regression import newton_em
 from swiftem.regression.gaussian_regression import GaussianRegression
 from swiftem.regression.newton_em import Regressions, one_pass
 from swiftem.testing import check_model
@@ -290,31 +292,17 @@ def test_means_of_counts_beyond_all_numbers():
     assert set(np.round(np.log(drawn))) == {50.0, 40.0}
 
 
-def test_a_pass_over_counts_that_loses_is_undone(monkeypatch):
+def test_a_pass_over_counts_that_loses_is_undone():
     X, y, _ = counts(300)
-    values, seen = iter([-3.0, -2.0, -2.5]), []
-
-    def losing(family, design, responses, weight, now, ridge, floor):
-        later, value = one_pass(family, design, responses, weight, now, ridge, floor)
-        if seen or (design.shape[0] == 300 and started):
-            seen.append(now)
-            value = next(values)
-        return later, value
-
-    started = []
-    begin = newton_em.best_start
-    monkeypatch.setattr(
-        regression_mixture, "best_start", lambda *given: (begin(*given), started.append(True))[0]
-    )
-    monkeypatch.setattr(newton_em, "one_pass", losing)
-    found = RegressionMixture(2, family="poisson", random_state=0).fit(X, y)
-    assert found.converged_
-    assert found.n_iter_ == 3
-    assert found.lower_bound_ == -2.0
-    assert found.lower_bounds_ == [-3.0, -2.0, -2.5]
-    best = newton_em.Units.of("poisson", X, np.asarray(y, float), np.ones(300), True).outside(seen[1])
-    assert np.array_equal(found.coef_, best.beta[:, 1:])
-    assert np.array_equal(found.weights_, best.weights)
+    one = np.ones(2)
+    now, before = (Regressions(one / 2, np.full((2, 1), value), one) for value in (1.0, 2.0))
+    best = Moment(1.0, 0.0, -1e9, 1.0, 0, "em")  # no pass is as good
+    fit = newton_em.NewtonFit(now=now, before=before, passes=1.0, moments=[best])
+    drive(fit, [Phase(newton_em.NewtonPass(fit, X, y, np.ones(300), 1e-3, 1e-6))], max_passes=9)
+    assert fit.converged
+    assert fit.passes == 2.0
+    assert fit.bound == 1e9
+    assert fit.now is before
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])

@@ -1,6 +1,7 @@
 """check_method accepts a method of one's own and finds what is broken."""
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,118 +51,14 @@ class NotFrozen(Method):
 
 
 @dataclass(frozen=True)
-class ForgetsAccess(IncrementalEM):
-    access = "sequential"
-
-
-@dataclass(frozen=True)
 class NoName(Method):
     batch_size: int = 1
     init = OnlineEM.init
     proxy = OnlineEM.proxy
 
 
-@dataclass(frozen=True)
-class PlainTupleState(OnlineEM):
-    def init(self, theta, s, memory):
-        return ()
-
-
-@dataclass(frozen=True)
-class TwoStreamsOneOrder(FastIncrementalEM):
-    orders = ("iid",)
-
-
-@dataclass(frozen=True)
-class MissingFactor(IncrementalEM):
-    """The appendix's misprint: increments without 1/n."""
-
-    def proxy(self, k, theta, draws, state, e_step):
-        (i,) = draws
-        batch = e_step.take(i)
-        rows = e_step.rows(batch, theta)
-        centre = state.centre + e_step.n * e_step.share(batch, rows - state.memory[i])
-        state.memory[i] = rows
-        return centre, state._replace(centre=centre)
-
-
-@dataclass(frozen=True)
-class WrongSign(VarianceReducedEM):
-    def proxy(self, k, theta, draws, state, e_step):
-        proxy, state = super().proxy(k, theta, draws, state, e_step)
-        return 2 * state.centre - proxy, state
-
-
-@dataclass(frozen=True)
-class OwnRandomness(OnlineEM):
-    def proxy(self, k, theta, draws, state, e_step):
-        index = np.random.default_rng().permutation(e_step.n)[: len(draws[0])]
-        return super().proxy(k, theta, (index,), state, e_step)
-
-
-COUNTER = [0]
-
-
-@dataclass(frozen=True)
-class KeepsStateOutside(OnlineEM):
-    def proxy(self, k, theta, draws, state, e_step):
-        COUNTER[0] += 1
-        proxy, state = super().proxy(k, theta, draws, state, e_step)
-        return proxy * (1 + (COUNTER[0] % 2) * 1e-6 * (len(draws[0]) == 1)), state
-
-
-@dataclass(frozen=True)
-class WritesToDraws(OnlineEM):
-    def proxy(self, k, theta, draws, state, e_step):
-        draws[0][:] = 0
-        return super().proxy(k, theta, draws, state, e_step)
-
-
-@dataclass(frozen=True)
-class WrongShape(OnlineEM):
-    def proxy(self, k, theta, draws, state, e_step):
-        proxy, state = super().proxy(k, theta, draws, state, e_step)
-        return proxy[:-1], state
-
-
-@dataclass(frozen=True)
-class HoldsAFile(OnlineEM):
-    def init(self, theta, s, memory):
-        return FileState(part for part in ())
-
-
 class FileState(NamedTuple):
     handle: Any
-
-
-@dataclass(frozen=True)
-class GoesUphill(OnlineEM):
-    """Exact with a full batch, away from it otherwise."""
-
-    def proxy(self, k, theta, draws, state, e_step):
-        proxy, state = super().proxy(k, theta, draws, state, e_step)
-        if len(draws[0]) == 1:
-            proxy = np.full_like(proxy, proxy.mean())
-        return proxy, state
-
-
-@dataclass(frozen=True)
-class OtherDeclaration(Library):
-    """Its proxy is corrected since the last iteration, and it declares: since the anchor."""
-
-    update = Update(reference="anchor")
-
-
-@dataclass(frozen=True)
-class SharesForMeans(VarianceReducedEM):
-    update = VarianceReducedEM.update
-
-    def proxy(self, k, theta, draws, state, e_step):
-        if self.renewal(k, e_step.n) == k:
-            state = type(state)(theta, e_step.full(theta))
-        batch = e_step.take(draws[0])
-        change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)
-        return state.centre + e_step.share(batch, change), state
 
 
 class Before(NamedTuple):
@@ -169,41 +66,75 @@ class Before(NamedTuple):
     centre: np.ndarray
 
 
-@dataclass(frozen=True)
-class OtherFields(Library):
-    update = Library.update
-
-    def init(self, theta, s, memory):
-        return Before(theta, s)
-
-
 class Cells(NamedTuple):
     cells: np.ndarray
     centre: np.ndarray
 
 
-@dataclass(frozen=True)
-class RemembersElsewhere(IncrementalEM):
-    update = None
-
-    def init(self, theta, s, memory):
-        return Cells(memory, s)
-
-
-@dataclass(frozen=True)
-class RenewsBefore(VarianceReducedEM):
-    def renewal(self, k, n):
-        return max(0, super().renewal(k, n) - 1)
+def missing_factor(self, k, theta, draws, state, e_step):
+    """The appendix's misprint: increments without 1/n."""
+    batch = e_step.take(draws[0])
+    rows = e_step.rows(batch, theta)
+    centre = state.centre + e_step.n * e_step.share(batch, rows - state.memory[draws[0]])
+    state.memory[draws[0]] = rows
+    return centre, state._replace(centre=centre)
 
 
-@dataclass(frozen=True)
-class RenewsByTheClock(VarianceReducedEM):
-    def renewal(self, k, n):
-        COUNTER[0] += 1
-        return k + COUNTER[0] % 3
+def wrong_sign(self, *arguments):
+    proxy, state = VarianceReducedEM.proxy(self, *arguments)
+    return 2 * state.centre - proxy, state
 
 
-@pytest.mark.parametrize("method", [SpiderEM(), SpiderEM(step_size=0.1, batch_size=5), Thawed()], ids=repr)
+def own_randomness(self, k, theta, draws, state, e_step):
+    index = np.random.default_rng().permutation(e_step.n)[: len(draws[0])]
+    return OnlineEM.proxy(self, k, theta, (index,), state, e_step)
+
+
+CALLS = count()
+
+
+def state_outside(self, k, theta, draws, state, e_step):
+    proxy, state = OnlineEM.proxy(self, k, theta, draws, state, e_step)
+    return proxy * (1 + (next(CALLS) % 2) * 1e-6 * (len(draws[0]) == 1)), state
+
+
+def writes_to_draws(self, k, theta, draws, state, e_step):
+    draws[0][:] = 0
+    return OnlineEM.proxy(self, k, theta, draws, state, e_step)
+
+
+def wrong_shape(self, *arguments):
+    proxy, state = OnlineEM.proxy(self, *arguments)
+    return proxy[:-1], state
+
+
+def uphill(self, k, theta, draws, state, e_step):
+    """Exact with a full batch, away from it otherwise."""
+    proxy, state = OnlineEM.proxy(self, k, theta, draws, state, e_step)
+    return np.full_like(proxy, proxy.mean()) if len(draws[0]) == 1 else proxy, state
+
+
+def shares_for_means(self, k, theta, draws, state, e_step):
+    if self.renewal(k, e_step.n) == k:
+        state = type(state)(theta, e_step.full(theta))
+    batch = e_step.take(draws[0])
+    change = e_step.rows(batch, theta) - e_step.rows(batch, state.anchor)
+    return state.centre + e_step.share(batch, change), state
+
+
+def renewal_before(self, k, n):
+    return max(0, VarianceReducedEM.renewal(self, k, n) - 1)
+
+
+def broken(base, of=(), **members):
+    """Return a method that differs from another in one thing; ``of`` are its hyper-parameters."""
+    return dataclass(frozen=True)(type("Broken", (base,), members))(**dict(of))
+
+
+FEW = {"step_size": 0.1, "batch_size": 5}
+
+
+@pytest.mark.parametrize("method", [SpiderEM(), SpiderEM(**FEW), Thawed()], ids=repr)
 def test_accepts_a_method_of_ones_own(method):
     check_method(method)
 
@@ -213,24 +144,36 @@ def test_accepts_a_method_of_ones_own(method):
     [
         (NotFrozen(), "frozen"),
         (NoName(), "name"),
-        (ForgetsAccess(), "access = 'random'"),
-        (TwoStreamsOneOrder(), "one order per index stream"),
-        (PlainTupleState(), "NamedTuple"),
-        (MissingFactor(), "full batches"),
-        (WrongSign(step_size=0.1), "full batches"),
-        (OwnRandomness(), "same seed"),
-        (KeepsStateOutside(), "same seed|resumed"),
-        (WrongShape(), "shape of s"),
-        (HoldsAFile(), "pickle"),
-        (GoesUphill(step_size=0.5), "objective"),
-        (OtherDeclaration(step_size=0.1, batch_size=5), "update must declare what proxy computes"),
-        (SharesForMeans(step_size=0.1, batch_size=5), "update must declare what proxy computes"),
-        (OtherFields(), "must have the fields anchor, centre, got Before"),
-        (RemembersElsewhere(), "must have the fields memory, got Cells"),
-        (RenewsBefore(), "renewal must return the first full pass"),
-        (RenewsByTheClock(), "renewal must return the first full pass"),
+        (broken(IncrementalEM, access="sequential"), "access = 'random'"),
+        (broken(FastIncrementalEM, orders=("iid",)), "one order per index stream"),
+        (broken(OnlineEM, init=lambda self, *_: ()), "NamedTuple"),
+        (broken(IncrementalEM, proxy=missing_factor), "full batches"),
+        (broken(VarianceReducedEM, {"step_size": 0.1}, proxy=wrong_sign), "full batches"),
+        (broken(OnlineEM, proxy=own_randomness), "same seed"),
+        (broken(OnlineEM, proxy=state_outside), "same seed|resumed"),
+        (broken(OnlineEM, proxy=wrong_shape), "shape of s"),
+        (broken(OnlineEM, init=lambda self, *_: FileState(part for part in ())), "pickle"),
+        (broken(OnlineEM, {"step_size": 0.5}, proxy=uphill), "objective"),
+        (broken(Library, FEW, update=Update("anchor")), "update must declare what proxy computes"),
+        (
+            broken(VarianceReducedEM, FEW, update=VarianceReducedEM.update, proxy=shares_for_means),
+            "update must declare what proxy computes",
+        ),
+        (
+            broken(Library, update=Library.update, init=lambda self, theta, s, memory: Before(theta, s)),
+            "must have the fields anchor, centre, got Before",
+        ),
+        (
+            broken(IncrementalEM, update=None, init=lambda self, theta, s, memory: Cells(memory, s)),
+            "must have the fields memory, got Cells",
+        ),
+        (broken(VarianceReducedEM, renewal=renewal_before), "renewal must return the first full pass"),
+        (
+            broken(VarianceReducedEM, renewal=lambda self, k, n: k + next(CALLS) % 3),
+            "renewal must return the first full pass",
+        ),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Method) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_says_what_is_broken(method, sentence):
     with pytest.raises(AssertionError, match=sentence):
@@ -239,7 +182,7 @@ def test_says_what_is_broken(method, sentence):
 
 def test_arguments_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
-        check_method(WritesToDraws())
+        check_method(broken(OnlineEM, proxy=writes_to_draws))
 
 
 def test_refuses_what_is_no_method():

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from topic_fits import fit_topics
 
 import swiftem
-from swiftem.topics.em import decorrelated, make_room, with_background
+from swiftem.topics.compute.numpy import decorrelated
 
 K, OWN, COMMON = 10, 20, 15
 
@@ -76,18 +76,6 @@ def test_decorrelated_counts_are_divided_by_the_shares_of_others():
             expected = counts[k] if background and k == 0 else divided
             np.testing.assert_allclose(found[k], expected, rtol=1e-12)
     assert decorrelated(counts, topics, 0.0, True) is counts
-
-
-def test_a_background_takes_the_place_of_the_smallest_topic():
-    counts = np.array([[4.0, 0.0], [0.0, 4.0], [0.5, 0.5]])
-    shares = np.array([[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]])
-    found, place = with_background(counts)
-    make_room(shares, place)
-    np.testing.assert_allclose(found[0], 0.3 * counts.sum(axis=0))
-    np.testing.assert_allclose(found[1:], 0.7 * counts[[1, 0]])
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    np.testing.assert_allclose(shares[0], [0.3, 0.28, 0.42])
-    np.testing.assert_allclose(shares[1], [1.0, 0.0, 0.0])  # it had the topic that was given up
 
 
 @pytest.mark.parametrize("options", [{"n_components": 7}, {"beta": np.full((K, 195), 0.05)}])

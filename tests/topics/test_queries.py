@@ -6,6 +6,7 @@ from math import exp, log
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from topic_fits import short_documents
 
 import swiftem
 from swiftem.topics.quality import split_counts
@@ -13,9 +14,7 @@ from swiftem.topics.quality import split_counts
 
 @pytest.fixture(scope="module")
 def counts():
-    rng = np.random.default_rng(0)
-    topics = rng.dirichlet(np.full(25, 0.2), size=3)
-    return np.array([rng.multinomial(n, topics[n % 3]) for n in rng.integers(1, 40, 150)])
+    return short_documents(150, 25, lengths=(1, 40)).toarray().astype(int)
 
 
 @pytest.fixture(scope="module")

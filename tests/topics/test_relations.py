@@ -43,7 +43,7 @@ def test_similarity_to_another_model(model):
         model.topic_similarity(swiftem.PLSA.from_counts(np.ones((2, 2))))
     with pytest.raises(TypeError, match="other must be a fitted PLSA, got 3"):
         model.topic_similarity(3)
-    with pytest.raises(ValueError, match="measure must be 'jensen-shannon' or 'hellinger' or 'cosine'"):
+    with pytest.raises(ValueError, match="measure must be 'jensen-shannon', 'hellinger' or 'cosine'"):
         model.topic_similarity(measure="l2")
 
 

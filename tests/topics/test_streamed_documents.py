@@ -11,23 +11,18 @@ import scipy.sparse as sp
 from anonymous_memory import peak, resident
 from combinations.counts import uci as write_uci
 from sklearn.exceptions import ConvergenceWarning
-from topic_fits import fit_topics
+from topic_fits import fit_topics, short_documents
 
 import swiftem
-import swiftem.topics.compute.streamed as module
 from swiftem.core.draws import block_draws, read_seed
 from swiftem.core.files import is_scratch, row_blocks, scratch_array
 from swiftem.data import CsrDocuments, open_documents
 from swiftem.data.documents.counts import SpooledDocuments
-from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.compute.streamed import StreamedDocuments
+from swiftem.topics.compute.corpus import Documents, StreamedDocuments
 
 
-def corpus(n_documents=700, n_words=40, seed=0):
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(n_words, 0.2), size=3)
-    X = np.array([rng.multinomial(n, topics[n % 3]) for n in rng.integers(0, 30, n_documents)])
-    return sp.csr_array(X.astype(float))
+def corpus(n_documents=700, n_words=40):
+    return short_documents(n_documents, n_words)
 
 
 fit = partial(fit_topics, n_components=3)
@@ -35,12 +30,6 @@ fit = partial(fit_topics, n_components=3)
 
 def uci(folder, X):
     return write_uci(X.toarray(), None, folder).X
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of 64 documents: several of them in a small corpus."""
-    monkeypatch.setattr(module, "BLOCK", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -115,11 +104,6 @@ def test_em_on_a_file_is_em_in_memory(tmp_path, method, alpha):
     assert two.score(str(file)) == pytest.approx(two.score(X), rel=1e-12)
 
 
-def npz(folder, X):
-    sp.save_npz(folder / "toy.npz", X)
-    return folder / "toy.npz"
-
-
 def test_a_file_of_a_matrix_may_not_claim_any_number_of_documents(tmp_path):
     (tmp_path / "toy.mtx").write_text(
         "%%MatrixMarket matrix coordinate integer general\n9000000000 2 1\n1 1 3\n"
@@ -140,15 +124,6 @@ def test_other_methods_come_near_on_files(tmp_path, method):
     np.testing.assert_array_equal(two.components_, again.components_)
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_weights_of_documents_of_a_file():
-    X = corpus(300)
-    weight = np.arange(300) % 3 * 1.0
-    one = fit(X, method="em", sample_weight=weight, max_iter=20, tol=0.0)
-    two = fit(CsrDocuments(X), method="em", sample_weight=weight, max_iter=20, tol=0.0)
-    np.testing.assert_allclose(one.components_, two.components_, rtol=0, atol=1e-9)
-
-
 def test_documents_of_weight_zero_are_not_clustered():
     X = corpus(600)
     weight = np.zeros(600)
@@ -156,11 +131,6 @@ def test_documents_of_weight_zero_are_not_clustered():
     assert np.isfinite(fit(CsrDocuments(X), sample_weight=weight, max_iter=3).components_).all()
     with pytest.raises(ValueError, match=r"init must be 'random' .* got 'k-means' with 2 documents"):
         fit(CsrDocuments(X), sample_weight=weight, init="k-means")
-
-
-def test_tokens_cannot_be_drawn_from_a_file():
-    with pytest.raises(ValueError, match="for documents read in blocks, got 'fiem': it draws tokens"):
-        fit(CsrDocuments(corpus()), method="fiem")
 
 
 def test_bad_files(tmp_path):
@@ -320,15 +290,13 @@ def test_new_words_with_names(tmp_path):
 # Texts are parsed once
 
 
-def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path, monkeypatch):
-    X, read = corpus(), []
-    source = open_documents(uci(tmp_path, X))
-    blocks = source.blocks
-    monkeypatch.setattr(source, "blocks", lambda rows: read.append(rows) or blocks(rows))
-    documents = StreamedDocuments(source, scratch=tmp_path)
+def test_a_text_is_parsed_once_and_its_numbers_are_the_same(tmp_path):
+    X = corpus()
+    file = uci(tmp_path, X)
+    documents = StreamedDocuments(open_documents(file), scratch=tmp_path)
     for _ in range(2):
         np.testing.assert_array_equal(documents.some(np.arange(700)).matrix().toarray(), X.toarray())
-    assert len(read) == 1
+        file.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("counts", [[1.0, 65535.0], [1.0, 65536.0], [0.25, 3.0]])

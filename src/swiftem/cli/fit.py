@@ -10,13 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from swiftem.cli import options
-from swiftem.cli.cross_table import check_labels, show_cross_table
-from swiftem.cli.failures import INTERRUPTED, fitted_with_warnings, one_sentence, refuse, tell
-from swiftem.cli.model_rows import is_regression, open_model, rows_of_model
+from swiftem.cli.console import (
+    INTERRUPTED,
+    MOST_ROWS,
+    Console,
+    fitted_with_warnings,
+    refuse,
+    tell,
+)
 from swiftem.cli.options import FIT, MODEL, Choice, given, option, read_family_option
 from swiftem.cli.out_file import model_file, not_the_same, saved
-from swiftem.cli.rows import Rows, family_of, read_rows
-from swiftem.cli.screen import MOST_ROWS, Console
+from swiftem.cli.rows import Rows, family_of, is_regression, open_model, read_rows, rows_of_model
+from swiftem.cli.score import check_labels, show_cross_table
 from swiftem.core.process import clock
 from swiftem.data.tables import table_files
 from swiftem.fit.checkpoint import checkpoint as checkpoints
@@ -57,52 +62,51 @@ def fit(
 
     Ctrl-C ends the fit and keeps the current model.
     """
-    with one_sentence(context):
-        not_the_same(out, *tables)
-        choice = Choice.of(columns, missing, weights=weights, label=label, response=response)
-        if update is not None:
-            refuse(context, UPDATES, "the model of --update keeps the one that it was fitted with.")
-            _update(update, tables, choice, update if out is None else out)
-            return
-        if n_components is None:
-            raise ValueError("n_components must be given for a new fit; swiftem select compares several.")
-        if resume and checkpoint is None:
-            raise ValueError("resume must have the folder of --checkpoint.")
-        console = Console()
-        wanted = family_option_of(family, response)
-        parameters = given(
-            family=wanted,
-            covariance_type=covariance_type,
-            reg_covar=reg_covar,
-            method=method,
-            max_iter=max_iter,
-            tol=tol,
-            device=device,
-            missing="ignore" if missing == "ignore" and response is None else None,
-        )
-        mixture = _estimator(n_components, response, parameters)
-        mixture.set_params(random_state=random_state, verbose=int(console.is_terminal))
-        with config_context(memory_limit=memory_limit):
-            rows = _read(console, tables, choice, mixture, wanted)
-            began = clock()
-            place = nullcontext() if checkpoint is None else checkpoints(checkpoint, resume=resume)
-            is_interrupted = _fit(mixture, rows, place)
-        mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
-        after = f"after {counted(mixture.n_iter_, 'pass')} of {mixture.method_} in {clock() - began:.1f} s"
-        rows.name(mixture)
-        with saved(mixture, out):
-            console.say(mixture.summary().head(MOST_ROWS, "column"))
+    not_the_same(out, *tables)
+    choice = Choice.of(columns, missing, weights=weights, label=label, response=response)
+    if update is not None:
+        refuse(context, UPDATES, "the model of --update keeps the one that it was fitted with.")
+        _update(update, tables, choice, update if out is None else out)
+        return
+    if n_components is None:
+        raise ValueError("n_components must be given for a new fit; swiftem select compares several.")
+    if resume and checkpoint is None:
+        raise ValueError("resume must have the folder of --checkpoint.")
+    console = Console()
+    wanted = family_option_of(family, response)
+    parameters = given(
+        family=wanted,
+        covariance_type=covariance_type,
+        reg_covar=reg_covar,
+        method=method,
+        max_iter=max_iter,
+        tol=tol,
+        device=device,
+        missing="ignore" if missing == "ignore" and response is None else None,
+    )
+    mixture = _estimator(n_components, response, parameters)
+    mixture.set_params(random_state=random_state, verbose=int(console.is_terminal))
+    with config_context(memory_limit=memory_limit):
+        rows = _read(console, tables, choice, mixture, wanted)
+        began = clock()
+        place = nullcontext() if checkpoint is None else checkpoints(checkpoint, resume=resume)
+        is_interrupted = _fit(mixture, rows, place)
+    mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
+    after = f"after {counted(mixture.n_iter_, 'pass')} of {mixture.method_} in {clock() - began:.1f} s"
+    rows.name(mixture)
+    with saved(mixture, out):
+        console.say(mixture.summary().head(MOST_ROWS, "column"))
+        console.say()
+        if is_interrupted:
+            written = f"the model so far is in {out}" if out else NOT_WRITTEN
+            more = "; --resume continues the fit" if checkpoint is not None else ""
+            console.say(f"Interrupted {after}: {written}{more}.")
+            raise typer.Exit(INTERRUPTED)
+        if label is not None:
+            show_cross_table(console, mixture, rows, label)
             console.say()
-            if is_interrupted:
-                written = f"the model so far is in {out}" if out else NOT_WRITTEN
-                more = "; --resume continues the fit" if checkpoint is not None else ""
-                console.say(f"Interrupted {after}: {written}{more}.")
-                raise typer.Exit(INTERRUPTED)
-            if label is not None:
-                show_cross_table(console, mixture, rows, label)
-                console.say()
-            _show_end(console, mixture, rows, after)
-            console.say(f"Model: {out or NOT_WRITTEN}{'' if out else '.'}")
+        _show_end(console, mixture, rows, after)
+        console.say(f"Model: {out or NOT_WRITTEN}{'' if out else '.'}")
 
 
 def family_option_of(family: str | None, response: str | None) -> Any:
@@ -156,14 +160,14 @@ def _fit(mixture: Any, rows: Rows, place: AbstractContextManager[None]) -> bool:
 
 def _show_end(console: Console, mixture: Any, rows: Rows, after: str) -> None:
     """Print how a fit ended, its log-likelihood and BIC."""
-    from swiftem.mixture.scores import criteria
+    from swiftem.mixture.estimator import criteria
 
     distance, mean = mixture.stationarity_, mixture.log_likelihood_
     ended = (
         f"Converged {after}" if mixture.converged_ else f"Not converged {after}: raise --max-iter or --tol"
     )
     near = "" if distance != distance else f"; distance from a stationary point {distance:.1e}"
-    bic = criteria(rows.total * mean, rows.total, mixture._n_parameters())["bic"]
+    bic = criteria(rows.total * mean, rows.total, mixture.n_parameters_)["bic"]
     console.say(f"{ended}{near}.")
     console.say(f"Mean log-likelihood {mean_text(mean)}, BIC {criterion_text(bic)}.")
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from swiftem.cli import options
-from swiftem.cli.failures import one_sentence, tell
-from swiftem.cli.model_rows import is_regression, names_of, open_model, rows_of_model
+from swiftem.cli.console import tell
 from swiftem.cli.options import Choice
 from swiftem.cli.out_file import not_the_same, write_result
+from swiftem.cli.rows import is_regression, names_of, open_model, rows_of_model
 from swiftem.data.columns import as_label
 from swiftem.data.tables import read_cells
 from swiftem.show.numbers import counted
 
 
 def impute(
-    context: typer.Context,
     model: options.Model,
     table: options.Table,
     random_state: options.Draws = None,
@@ -31,25 +29,22 @@ def impute(
 
     Other columns are copied. A model of regressions fills in the response.
     """
-    with one_sentence(context):
-        not_the_same(out, model, table)
-        mixture = open_model(model)
-        regresses, names = is_regression(mixture), names_of(mixture)
-        if not regresses:
-            mixture.set_params(missing="ignore")
-        rows = rows_of_model(mixture, table, Choice(missing="ignore"))
-        filled = mixture.impute(*rows.data, random_state=random_state)
-        if regresses:
-            filled, names = np.column_stack([rows.X, filled]), (*names, str(rows.response)) if names else ()
-        heads = names or tuple(f"column {j}" for j in range(filled.shape[1]))
-        columns = {head: _plain(filled[:, j], j in rows.texts) for j, head in enumerate(heads)}
-        if out is None or out.suffix.lower() != ".npy":
-            columns = read_cells(table) | columns
-        write_result(out, columns)
-        if out is not None:
-            tell(
-                f"{out}: {counted(len(rows.X), 'row')}, {counted(rows.n_missing, 'missing cell')} filled in."
-            )
+    not_the_same(out, model, table)
+    mixture = open_model(model)
+    regresses, names = is_regression(mixture), names_of(mixture)
+    if not regresses:
+        mixture.set_params(missing="ignore")
+    rows = rows_of_model(mixture, table, Choice(missing="ignore"))
+    filled = mixture.impute(*rows.data, random_state=random_state)
+    if regresses:
+        filled, names = np.column_stack([rows.X, filled]), (*names, str(rows.response)) if names else ()
+    heads = names or tuple(f"column {j}" for j in range(filled.shape[1]))
+    columns = {head: _plain(filled[:, j], j in rows.texts) for j, head in enumerate(heads)}
+    if out is None or out.suffix.lower() != ".npy":
+        columns = read_cells(table) | columns
+    write_result(out, columns)
+    if out is not None:
+        tell(f"{out}: {counted(len(rows.X), 'row')}, {counted(rows.n_missing, 'missing cell')} filled in.")
 
 
 def _plain(cells: NDArray[Any], is_text: bool) -> NDArray[Any]:

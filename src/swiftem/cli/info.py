@@ -5,35 +5,31 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-import typer
-
 from swiftem.cli import options
-from swiftem.cli.failures import one_sentence
-from swiftem.cli.model_rows import check_model_file, is_regression, names_of, open_model
-from swiftem.cli.screen import Console
+from swiftem.cli.console import Console
+from swiftem.cli.rows import check_model_file, is_regression, names_of, open_model
 from swiftem.core.checks import shortened
 from swiftem.show.numbers import mean_text
 
 
-def info(context: typer.Context, model: options.Model) -> None:
+def info(model: options.Model) -> None:
     """Show the content of a model file."""
-    with one_sentence(context):
-        from swiftem._load import KINDS
-        from swiftem.fit.model_file import read_header, shown
+    from swiftem._load import KINDS
+    from swiftem.fit.model_file import read_header, shown
 
-        check_model_file(model, "swiftem fit makes a model of it")
-        header = read_header(model)
-        kind = shown(header["kind"])
-        fitted = open_model(model) if kind in KINDS else None
-        facts = {"kind": kind} | ({} if fitted is None else _of_model(fitted) | _of_fit(fitted))
-        facts["written by"] = f"swiftem {shown(header.get('swiftem'))}, NumPy {shown(header.get('numpy'))}"
-        console = Console()
-        console.say_facts(facts)
-        if fitted is None:
-            console.say("Unknown kind of model: upgrade swiftem to see details.")
-        else:
-            console.say()
-            console.say(fitted.summary())
+    check_model_file(model, "swiftem fit makes a model of it")
+    header = read_header(model)
+    kind = shown(header["kind"])
+    fitted = open_model(model) if kind in KINDS else None
+    facts = {"kind": kind} | ({} if fitted is None else _of_model(fitted) | _of_fit(fitted))
+    facts["written by"] = f"swiftem {shown(header.get('swiftem'))}, NumPy {shown(header.get('numpy'))}"
+    console = Console()
+    console.say_facts(facts)
+    if fitted is None:
+        console.say("Unknown kind of model: upgrade swiftem to see details.")
+    else:
+        console.say()
+        console.say(fitted.summary())
 
 
 def _of_model(model: Any) -> dict[str, str]:

@@ -3,84 +3,23 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from swiftem.cli.out_file import model_file, table_file
+from swiftem.data.columns import Wanted
 from swiftem.methods import METHODS
 
+ARGUMENTS = "swiftem.arguments"
+"""Key of the words of the command line in the context's ``meta``."""
 DATA, MODEL, FIT, OUTPUT = "Data", "Model", "Fit", "Output"
 """Panels of the help."""
 MOST = 10_000
 """Largest number of components or topics."""
-SOURCES = {
-    "fit": ("swiftem.GaussianMixture", "swiftem.Mixture"),
-    "select": ("swiftem.select", "swiftem.GaussianMixture", "swiftem.Mixture"),
-    "topics": ("swiftem.PLSA", "swiftem.data.read_corpus"),
-}
-"""Where the parameters of commands are documented."""
-
-
-class DescribedCommand(TyperCommand):
-    """A command whose options are described as the library's parameters of the same name."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; options that have no text of their own get the library's."""
-        described: dict[str, tuple[str, Any]] = {}
-        for path in reversed(SOURCES.get(self.name or "", ())):
-            module, _, name = path.rpartition(".")
-            described |= parameters_of(getattr(import_module(module), name))
-        for part in self.params:
-            if part.name in described and hasattr(part, "help"):
-                sentence, default = described[part.name]
-                part.help = part.help or sentence
-                # Only in the help: the command itself leaves it to the library.
-                part.default = default if part.default is None else part.default
-        super().format_help(ctx, formatter)
-
-
-def parameters_of(described: Any) -> dict[str, tuple[str, Any]]:
-    """Return the first sentence on each parameter in a docstring, and its default.
-
-    >>> def scaled(size: float = 1.0):
-    ...     '''Scale.
-    ...
-    ...     Parameters
-    ...     ----------
-    ...     size : float
-    ...         Size of the ``result``: see below. It is not checked.
-    ...     '''
-    >>> parameters_of(scaled)
-    {'size': ('Size of the result.', 1.0)}
-    """
-    signature = inspect.signature(described).parameters
-    section = (inspect.getdoc(described) or "").partition("Parameters\n----------\n")[2].partition("\n---")[0]
-    texts: dict[str, str] = {}
-    for line in section.splitlines():
-        if line[:1].strip():
-            head = line
-            texts[head] = ""
-        else:
-            texts[head] += f" {line.strip()}"
-    found = {}
-    for head, text in texts.items():
-        names, _, kind = head.partition(" : ")
-        sentence = re.split(r"[.:;] |, as in |\.$", text.replace("`", "").strip())[0]
-        if choices := re.findall(r'"([^"]*)"', kind.partition("}")[0]):
-            sentence += f": {', '.join(choices)}"
-        for name in names.split(", "):
-            default = signature[name].default if name in signature else None
-            is_required = default is inspect.Parameter.empty
-            found[name] = f"{sentence}.", None if is_required else default
-    return found
 
 
 def read_seed(seed: int | None) -> int | None:
@@ -92,7 +31,7 @@ def read_seed(seed: int | None) -> int | None:
 
 def option(panel: str, metavar: str, *names: str, help: str | None = None, **more: Any) -> Any:
     """Return an option in a panel of the help."""
-    return typer.Option(*names, metavar=metavar or None, help=help, rich_help_panel=panel, **more)
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
 def given(**parameters: Any) -> dict[str, Any]:
@@ -170,19 +109,13 @@ Result = Annotated[
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Columns and rows of a table: arguments of :func:`swiftem.data.read_table`, and what to do with gaps."""
+class Choice(Wanted):
+    """Columns of a table, and what to do with missing cells: "error", "skip", "ignore"; None if not said."""
 
-    columns: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    weights: str | None = None
-    label: str | None = None
-    response: str | None = None
-    text: Sequence[str] | None = None
     missing: str | None = None
 
     @classmethod
-    def of(cls, columns: str | None = None, missing: str | None = None, **purposes: str | None) -> Choice:
+    def of(cls, columns: str | None = None, missing: str | None = None, **purposes: Any) -> Choice:
         """Return the choice given by the options.
 
         >>> Choice.of('a,"b, in cm"').columns, Choice.of("-c,-d").drop
@@ -196,7 +129,8 @@ class Choice:
         drop = [name[1:] for name in names if name.startswith("-")]
         if drop and len(drop) < len(names):
             raise ValueError(f"columns must be all to use, or all not to use (-A,-B), got {columns!r}.")
-        return cls(None if columns is None or drop else names, drop, **purposes, missing=missing)
+        chosen = None if columns is None or drop else names
+        return cls(columns=chosen, drop=drop, **purposes, missing=missing)
 
     @property
     def skips(self) -> bool:

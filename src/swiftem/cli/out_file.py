@@ -14,8 +14,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from swiftem.cli.failures import INTERRUPTED, tell
-from swiftem.cli.screen import VisibleOutput
+from swiftem.cli.console import INTERRUPTED, VisibleOutput, tell
+from swiftem.core.checks import either
 from swiftem.core.files import replacing
 from swiftem.core.process import uninterrupted
 
@@ -75,9 +75,7 @@ def _ending(path: Path) -> str:
     """Return the ending of a table; raise ValueError for another file."""
     ending = path.suffix.lower()
     if ending not in WRITTEN:
-        raise ValueError(
-            f"{path} must end in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}, got {ending or 'no ending'}."
-        )
+        raise ValueError(f"{path} must end in {either(WRITTEN)}, got {ending or 'no ending'}.")
     return ending
 
 

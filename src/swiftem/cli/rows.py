@@ -1,4 +1,4 @@
-"""Rows of tables for a fit: read, joined, checked and described."""
+"""Rows of tables: read, joined, checked and described for a fit, or those that a model in a file takes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.cli.failures import tell
+from swiftem.cli.console import tell
 from swiftem.cli.options import Choice
 from swiftem.core.checks import shortened
 from swiftem.core.types import Array, Index
-from swiftem.data.columns import UnknownColumnError, Wanted, check_same_columns
+from swiftem.data.columns import UnknownColumnError, Wanted, as_label, check_same_columns
 from swiftem.data.tables import (
     Table,
+    is_table,
     open_source,
+    read_names,
     read_places,
-    read_table,
+    read_wanted,
     table_files,
 )
 from swiftem.show.numbers import counted
 
+MODEL_FIRST = "the model comes first, then the table"
 FEW_LEVELS, ALMOST = 10, 0.8
 """Columns of text with more levels than these, and than this share of the rows, are ids."""
 AUTO = "auto"
@@ -164,7 +167,7 @@ def _stored(tables: Sequence[Path], choice: Choice) -> Rows:
         leave_out=True,
     )
     d = int(np.prod(source.tail, dtype=int))
-    said, layout = _said(tables, source.n, source.names, d), _layout(table_files(tables[0])[0], choice)
+    said, layout = _said(tables, source.n, source.names, d), read_places(table_files(tables[0])[0], choice)
     _tell(source.notes)
     return Rows(source, d, said, source.names, numbers=source.numbers, layout=layout)
 
@@ -187,22 +190,12 @@ def _in_memory(paths: Sequence[Path], choice: Choice) -> Rows:
         first = replace(first, **parts, texts=texts)
     rows = rows_of(first, choice.response is not None)
     said = _said(paths, len(rows.X), rows.names, rows.d)
-    return replace(rows, said=said, layout=_layout(files[0], choice))
+    return replace(rows, said=said, layout=read_places(files[0], choice))
 
 
 def read_one(path: Path, choice: Choice) -> Table:
     """Return the chosen columns of a table, and tell what was left out."""
-    table = read_table(
-        path,
-        choice.columns,
-        choice.weights,
-        drop=choice.drop,
-        label=choice.label,
-        skip_missing=choice.skips,
-        allow_missing=choice.missing == "ignore",
-        response=choice.response,
-        text=choice.text,
-    )
+    table = read_wanted(path, choice, skip_missing=choice.skips, allow_missing=choice.missing == "ignore")
     _tell(table.notes)
     return table
 
@@ -240,11 +233,6 @@ def _said(tables: Sequence[Path], n: int, names: Sequence[str], d: int) -> str:
 
 def _heads(table: Table) -> Sequence[str]:
     return table.names or [f"column {j}" for j in range(table.values.shape[1])]
-
-
-def _layout(file: Path, choice: Choice) -> tuple[int, ...]:
-    wanted = Wanted(choice.columns, choice.weights, choice.drop, choice.label, choice.response)
-    return read_places(file, wanted)
 
 
 def _without_ids(rows: Rows) -> Rows:
@@ -311,8 +299,7 @@ def _chosen_family(rows: Rows) -> dict[str, list[str]]:
 
     Formats differ in their types, so a column of whole numbers counts as integers.
     """
-    from swiftem.mixture.tables.auto import auto_family, whole_as_integers
-    from swiftem.mixture.tables.columns import FLOAT, TEXT, TableColumn
+    from swiftem.mixture.tables.columns import FLOAT, TEXT, TableColumn, auto_family, whole_as_integers
 
     if not isinstance(rows.X, np.ndarray):
         raise ValueError("family must be given with --memory-limit, got 'auto', which reads all rows.")
@@ -325,3 +312,120 @@ def _chosen_family(rows: Rows) -> dict[str, list[str]]:
     ]
     chosen = auto_family(whole_as_integers(columns))
     return {name: [heads[column] for column in places] for name, places in chosen.items()}
+
+
+def open_model(path: Path, instead: str = MODEL_FIRST) -> Any:
+    """Return the model in a file; ``instead`` is the advice for a table."""
+    import swiftem
+
+    check_model_file(path, instead)
+    return swiftem.load(path)
+
+
+def check_model_file(path: Path, instead: str) -> None:
+    """Raise an error for a folder, a file that is not there, and a table, with this advice."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} must be a model file, got a folder.")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} must be a model file, but does not exist.")
+    if is_table(path):
+        raise ValueError(f"{path} is a table, not a model: {instead}.")
+
+
+def names_of(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that the model was fitted to; empty if they had none."""
+    return tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+
+
+def is_regression(model: Any) -> bool:
+    """Return whether a model is a mixture of regressions."""
+    return hasattr(model, "coef_")
+
+
+def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: bool = True) -> Rows:
+    """Return the model's columns of a table: by name if both have names, else by position.
+
+    Values may be missing if the model takes them. The response of a regression is the last column; it may be
+    absent unless it is needed.
+    """
+    if not hasattr(model, "weights_"):
+        raise ValueError("The model must be a mixture, got topics: use swiftem topics --apply.")
+    if choice.missing is None:
+        choice = replace(choice, missing=getattr(model, "missing", "ignore"))
+    names, width = names_of(model), int(model.n_features_in_)
+    found = read_names(path) if names and choice.columns is None else ()
+    if not names and choice.columns is None and not choice.drop:
+        choice = _as_fitted(model, path, choice)
+    levels = _levels(model, names)
+    if hasattr(model, "family_"):
+        n_columns = len(read_names(path)) or (*read_places(path, Wanted(["0"])), 1)[0]
+        chosen = names if found else choice.columns or [str(j) for j in range(min(width, n_columns))]
+        choice = replace(choice, text=[chosen[place] for place in levels if place < len(chosen)])
+    if found:
+        response = getattr(model, "response_name_", None)
+        if response is not None and (needs_response or response in found):
+            choice = replace(choice, response=response)
+        table = _by_name(path, choice, names, found)
+    else:
+        widths = {width + is_regression(model)} | ({width} if not needs_response else set())
+        table = _by_position(path, choice, names, widths)
+    table = _with_levels(path, table, levels, names)
+    return rows_of(table, table.values.shape[1] > width)
+
+
+def _levels(model: Any, names: Sequence[str]) -> dict[int, tuple[Any, ...]]:
+    """Return the categories of columns of text by place."""
+    places = {name: place for place, name in enumerate(names)}
+    return {places.get(name, name): parts for name, parts in vars(model).get("_texts", {}).items()}
+
+
+def _as_fitted(model: Any, path: Path, choice: Choice) -> Choice:
+    """Return the choice with the columns that were fitted, for a table that is like the one of the fit."""
+    layout = getattr(model, "_layout", ())
+    columns = [str(place) for place in layout[1:]]
+    if not layout or {choice.label, choice.weights} & {*columns} or read_names(path):
+        return choice
+    # A table without names of any other width has no such layout.
+    return replace(choice, columns=columns) if read_places(path, Wanted(["0"]))[:1] == layout[:1] else choice
+
+
+def _by_name(path: Path, choice: Choice, names: Sequence[str], found: Sequence[str]) -> Table:
+    wanted = [*names, *([] if choice.response is None else [str(choice.response)])]
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        what = f"column {missing[0]!r} is" if len(missing) == 1 else f"columns {shortened(missing)} are"
+        raise ValueError(
+            f"{path} must have the columns of the model, but {what} missing: it has {shortened(found)}."
+        )
+    for name in ("weights", "label"):
+        if (column := getattr(choice, name)) in names:
+            raise ValueError(f"{name} must be another column than those of the model, got {column!r}.")
+    # The columns are the model's, and none of them is left out.
+    return read_one(path, replace(choice, columns=names, drop=()))
+
+
+def _by_position(path: Path, choice: Choice, names: Sequence[str], widths: set[int]) -> Table:
+    table = read_one(path, choice)
+    got = table.values.shape[1]
+    if got not in widths:
+        wanted = f"{max(widths)} ({shortened(names)})" if names else str(max(widths))
+        has = f"{got} ({shortened(table.names)})" if table.names else str(got)
+        raise ValueError(f"{path} must have as many numeric columns as the model, {wanted}, got {has}.")
+    return table
+
+
+def _with_levels(path: Path, table: Table, levels: dict[int, tuple[Any, ...]], names: Sequence[str]) -> Table:
+    """Return a table with the model's categories in place of their text."""
+    texts = dict(table.texts)
+    for place, known in levels.items():
+        by_label: dict[str | None, Any] = {as_label(level): level for level in known} | {None: None}
+        unseen = list(dict.fromkeys(cell for cell in texts[place].tolist() if cell not in by_label))
+        if unseen:
+            raise ValueError(
+                f"{path} must have the categories of the model in column "
+                f"{names[place] if names else f'column {place}'!r} "
+                f"({shortened([as_label(level) for level in known])}), got {shortened(unseen)}: correct "
+                "them, or leave out such rows."
+            )
+        texts[place] = np.array([by_label[cell] for cell in texts[place].tolist()], dtype=object)
+    return replace(table, texts=texts)

@@ -11,19 +11,18 @@ import numpy as np
 import typer
 
 from swiftem.cli import options
-from swiftem.cli.failures import (
-    ARGUMENTS,
+from swiftem.cli.console import (
     FAILED,
     INTERRUPTED,
+    Console,
     fitted_with_warnings,
     one_sentence,
     refuse,
     tell,
 )
-from swiftem.cli.model_rows import open_model
-from swiftem.cli.options import DATA, MODEL, OUTPUT, given, option, read_counts
+from swiftem.cli.options import ARGUMENTS, DATA, MODEL, OUTPUT, given, option, read_counts
 from swiftem.cli.out_file import writable_folder
-from swiftem.cli.screen import Console
+from swiftem.cli.rows import open_model
 from swiftem.core.process import clock, uninterrupted
 from swiftem.show.numbers import counted, mean_text, seconds_text
 
@@ -92,18 +91,17 @@ def topics(
     from swiftem.topics.explorer.names import read_names
 
     console = Console()
-    with one_sentence(context):
-        reading: dict[str, Any] = {"text_column": text_column, "leave_out": out, **_words(n_words)}
-        to_name = None if names is None else read_names(names)
-        if apply is not None:
-            refuse(context, APPLIES, "this is for new topics; those of --apply are as they were fitted.")
-            _apply(console, _model_of(apply, device), corpus, reading, to_name, out)
-            return
-        numbers = thinned(read_counts(n_components))
-        parameters = given(method=method, device=device)
-        PLSA(**parameters)._validate_params()  # before anything is read
-        reading |= {"label_column": label_column, "stop_words": _stop_words(stop_words), "phrases": phrases}
-        found = _read(console, corpus, memory_limit, reading, numbers)
+    reading: dict[str, Any] = {"text_column": text_column, "leave_out": out, **_words(n_words)}
+    to_name = None if names is None else read_names(names)
+    if apply is not None:
+        refuse(context, APPLIES, "this is for new topics; those of --apply are as they were fitted.")
+        _apply(console, _model_of(apply, device), corpus, reading, to_name, out)
+        return
+    numbers = thinned(read_counts(n_components))
+    parameters = given(method=method, device=device)
+    PLSA(**parameters)._validate_params()  # before anything is read
+    reading |= {"label_column": label_column, "stop_words": _stop_words(stop_words), "phrases": phrases}
+    found = _read(console, corpus, memory_limit, reading, numbers)
     with one_sentence(context, NONE_YET):
         fit = _fit(console, found, numbers, memory_limit, parameters | {"random_state": random_state})
         notes = [*found.notes, *([] if fit.selection is None else [fit.selection.reason])]
@@ -151,17 +149,11 @@ def _read(
     console: Console, path: Path, memory_limit: str | None, reading: dict[str, Any], numbers: Sequence[int]
 ) -> Corpus:
     """Return the corpus, and say what is in it; raise ValueError if it has too few documents."""
-    from swiftem.cli.topics_files import Corpus, groups_of
-    from swiftem.cli.topics_in_blocks import corpus_in_blocks
-    from swiftem.data import read_corpus
+    from swiftem.cli.topics_files import read_counts_of
 
     with console.doing("Reading the corpus"):
-        blocks = None
-        if memory_limit is not None and path.exists():
-            blocks = corpus_in_blocks(path, memory_limit, reading)
-        read = read_corpus(path, **reading) if blocks is None else blocks.sample
-        groups = groups_of(read, reading["label_column"])
-    found = Corpus(path, read, groups, reading["label_column"], blocks)
+        found = read_counts_of(path, memory_limit, reading)
+    read = found.read
     console.say_all(found.notes)
     console.say(
         f"{counted(found.n_documents, 'document')} with {found.n_tokens:,.10g} words, "
@@ -173,7 +165,7 @@ def _read(
             f"n_components must be at most the number of documents, but {path} has "
             f"{counted(found.n_documents, 'document')}{each}, got {numbers[-1]}."
         )
-    if len(numbers) > 1 and blocks is not None:
+    if len(numbers) > 1 and found.source is not None:
         raise ValueError("n_components must be one number for counts that are read in blocks.")
     return found
 
@@ -198,7 +190,7 @@ def _fit(
         console.say()
     else:
         model = PLSA(numbers[0], **parameters, verbose=int(console.is_terminal))
-        counts = corpus.read.counts if corpus.blocks is None else corpus.blocks.source
+        counts = corpus.read.counts if corpus.source is None else corpus.source
         with config_context(memory_limit=memory_limit):
             is_interrupted = fitted_with_warnings(lambda: model.fit(counts))
         model.verbose = 0  # the bar was for this terminal, not for whoever loads the model

@@ -1,8 +1,11 @@
-"""Files of ``swiftem topics``: tables of topics, documents and groups, and the page."""
+"""Files of ``swiftem topics``: the corpus, also in blocks, tables of topics, documents and groups, the page.
+
+A corpus of counts that is larger than the memory limit is read in blocks, and shown by a sample of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,48 +14,60 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.cli.out_file import write_table
-from swiftem.cli.topics_in_blocks import CorpusInBlocks
+from swiftem.cli.out_file import write_table, write_table_blocks
 from swiftem.core.describe import environment
-from swiftem.core.files import replacing, write_atomically
+from swiftem.core.files import in_words, replacing, write_atomically
+from swiftem.core.problem import read_memory_limit
 from swiftem.core.types import Array
-from swiftem.data.documents.counts import CorpusCounts
+from swiftem.data.documents.corpus import USED_BY, check_for_format, open_documents, read_corpus, recognise
+from swiftem.data.documents.counts import CorpusCounts, DocumentSource, SpooledDocuments
 from swiftem.fit.selection import Selection
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import mean_text
+from swiftem.topics.compute.corpus import BLOCK
 from swiftem.topics.explorer.content import explorer_content, summarise_topics
 from swiftem.topics.explorer.groups import DocumentGroups, group_documents, tokens_by_group
 from swiftem.topics.explorer.page import topics_page
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.select import NumberOfTopics
 
+SAMPLE = 5_000
+"""At least half as many documents are shown, if there are so many."""
+LOADED, UNPACKED = 4, 5
+"""Bytes in memory per byte of a file while it is loaded, and bytes of a file per byte compressed."""
+NAMES = {"uci": "document {}", "lda-c": "line {}"}
+"""How documents are named, by their numbers from 1, in the formats that are read in blocks."""
+
 
 class Corpus(NamedTuple):
     """A corpus in a file or folder.
 
-    ``read`` is a sample of it if it is in ``blocks``, ``groups`` are documents by the column ``by``.
+    Attributes
+    ----------
+    path : Path
+        The file or folder.
+    read : CorpusCounts
+        The documents, or some of those with words, at equal distances, if they are read in blocks.
+    groups, by : DocumentGroups and str, or None
+        The documents by a column.
+    source : DocumentSource or None
+        All documents, if they are read in blocks.
+    n_documents, n_tokens : int and float
+        Documents, with words if they are read in blocks, and the sum of all counts.
     """
 
     path: Path
     read: CorpusCounts
     groups: DocumentGroups | None
     by: str | None
-    blocks: CorpusInBlocks | None
+    source: DocumentSource | None
+    n_documents: int
+    n_tokens: float
 
     @property
     def notes(self) -> list[str]:
         """What was left out."""
         return [*self.read.notes, *(self.groups.notes if self.groups is not None else ())]
-
-    @property
-    def n_documents(self) -> int:
-        """Number of documents."""
-        return len(self.read) if self.blocks is None else self.blocks.n_documents
-
-    @property
-    def n_tokens(self) -> float:
-        """Number of words."""
-        return self.read.n_tokens if self.blocks is None else self.blocks.n_tokens
 
 
 class Fit(NamedTuple):
@@ -76,9 +91,80 @@ class Results(NamedTuple):
     random_state: int
 
 
-def groups_of(corpus: CorpusCounts, column: str | None) -> DocumentGroups | None:
-    """Return the groups of the documents by a column, if any."""
-    return None if column is None else group_documents(corpus.labels or (), column)
+def _name(format: str, number: int) -> str:
+    return NAMES[format].format(number + 1)
+
+
+def _is_larger(path: Path, memory_limit: str, reading: Mapping[str, Any]) -> bool:
+    """Return whether a corpus must be read in blocks; raise ValueError if its format has to be loaded."""
+    limit = read_memory_limit(memory_limit)
+    assert limit is not None
+    parts = [path] if path.is_file() else list(path.rglob("*"))
+    size = LOADED * sum(
+        file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1) for file in parts if file.is_file()
+    )
+    if size <= limit:
+        return False
+    kind = recognise(path)
+    check_for_format(path, kind, **{name: reading.get(name) for name in USED_BY})
+    if kind not in NAMES:
+        raise ValueError(
+            f"memory_limit must be at least {in_words(size)} for {path}, got {memory_limit}: only counts "
+            "in the formats uci and lda-c are read in blocks."
+        )
+    return True
+
+
+def _in_blocks(path: Path, reading: Mapping[str, Any]) -> tuple[DocumentSource, CorpusCounts, int, float]:
+    """Return all documents, a sample of them, and the numbers of documents with words and of words.
+
+    The text is parsed once: the numbers are then in a temporary file, unless the disk is full. Counts use
+    only the vocabulary of the arguments of :func:`swiftem.data.read_corpus`.
+    """
+    kind = recognise(path)
+    opened: Any = open_documents(path, reading.get("vocabulary"), kind)
+    source = SpooledDocuments(opened, BLOCK, None)
+    stride, kept, numbers, n_documents, n_tokens = 1, [], [], 0, 0.0
+    for first, counts in source.blocks(BLOCK):
+        lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        n_tokens += float(lengths.sum())
+        for row in np.flatnonzero(lengths).tolist():
+            if n_documents % stride == 0:
+                kept.append(counts[[row]])
+                numbers.append(first + row)
+            n_documents += 1
+        if len(kept) > SAMPLE:
+            kept, numbers, stride = kept[::2], numbers[::2], 2 * stride
+    if not kept:
+        raise ValueError(f"{path} must have at least one document with a word in it, got none.")
+    from scipy.sparse import csr_array, vstack
+
+    note = (
+        f"The counts are read in blocks: coherence, perplexity and typical documents are those of "
+        f"{len(kept):,} of the {n_documents:,} documents."
+    )
+    sample = CorpusCounts(
+        csr_array(vstack(kept, format="csr")),
+        opened.words,
+        tuple(_name(kind, number) for number in numbers),
+        None,
+        kind,
+        (note,),
+    )
+    return source, sample, n_documents, n_tokens
+
+
+def read_counts_of(path: Path, memory_limit: str | None, reading: Mapping[str, Any]) -> Corpus:
+    """Return a corpus; ``reading`` are arguments of :func:`swiftem.data.read_corpus`."""
+    source = None
+    if memory_limit is not None and path.exists() and _is_larger(path, memory_limit, reading):
+        source, read, n_documents, n_tokens = _in_blocks(path, reading)
+    else:
+        read = read_corpus(path, **reading)
+        n_documents, n_tokens = len(read), read.n_tokens
+    by = reading["label_column"]
+    groups = None if by is None else group_documents(read.labels or (), by)
+    return Corpus(path, read, groups, by, source, n_documents, n_tokens)
 
 
 def write_results(results: Results, out: Path) -> Iterator[Path]:
@@ -129,6 +215,18 @@ def write_documents(folder: Path, corpus: CorpusCounts, shares: Array) -> Path:
     return file
 
 
+def _documents_in_blocks(
+    source: DocumentSource, format: str, model: PLSA
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield the table of documents, block by block."""
+    for first, counts in source.blocks(BLOCK):
+        lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        there = np.flatnonzero(lengths)
+        names = [_name(format, first + row) for row in there.tolist()]
+        columns = topic_columns(model.transform(counts[there]))
+        yield {"document": np.array(names, dtype=object), "words": lengths[there], **columns}
+
+
 def topic_columns(shares: Array) -> dict[str, NDArray[Any]]:
     """Return the columns of a table of shares (n, K)."""
     return {f"topic_{k}": np.ascontiguousarray(column) for k, column in enumerate(shares.T)}
@@ -138,12 +236,12 @@ def _tables(results: Results, out: Path, shares: Array) -> Iterator[tuple[Path, 
     """Write the tables; yield each file with a description when it is whole."""
     yield _write_words(results, out), "every topic's words with their probabilities"
     corpus = results.corpus
-    if corpus.blocks is None:
-        file = write_documents(out, corpus.read, shares)
+    if corpus.source is None:
+        yield write_documents(out, corpus.read, shares), "every document's topics"
     else:
         file = out / "document_topics.parquet"
-        corpus.blocks.write_documents(file, results.model)
-    yield file, "every document's topics"
+        write_table_blocks(file, _documents_in_blocks(corpus.source, corpus.read.format, results.model))
+        yield file, "every document's topics"
     if corpus.groups is not None:
         yield _write_groups(corpus.groups, corpus.read, out, str(corpus.by), shares), f"topics by {corpus.by}"
     if results.fit.selection is not None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from swiftem.cli.failures import one_sentence
-from swiftem.cli.screen import Console
+from swiftem.cli.console import Console, one_sentence
 
 
 def _rows() -> Any:
@@ -63,7 +62,7 @@ PARTS: dict[str, Callable[[], None]] = {
 
 def warmup(context: typer.Context) -> None:
     """Compile the kernels for large data in advance, and print the cache folder."""
-    from swiftem.fit.watch import progress_bar
+    from swiftem.fit.driver import progress_bar
     from swiftem.kernels.compile import CACHE_FOLDER, WHY_NOT_KEPT
 
     ended = "Interrupted; what was compiled before is kept."

@@ -20,7 +20,7 @@ MODULES = {
     "core.method": "AnchorState MemoryState NoState",
     "mixture.starts.settings": "Start",
     "regression.newton_em": "Regressions",
-    "fit.history": "Moment",
+    "fit.driver": "Moment",
     "methods.accelerated": "AcceleratedState AndersonState SquaremState",
     "methods.opt_fiem": "OptFIEMState",
     "mixture.components": "MixtureStatistics",
@@ -114,6 +114,8 @@ def read_tree(
     if first != f"{label}\n".encode():
         raise ValueError(f"its first line is not {label!r}")
     text = stream.readline(largest_text)
+    if not text.endswith(b"\n"):
+        raise ValueError("its text is too long" if len(text) == largest_text else "it ends too early")
     try:
         found = json.loads(text)
         forms = [_array_form(*form) for form in found["arrays"]]

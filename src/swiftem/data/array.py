@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import as_numbers, check_finite
+from swiftem.core.checks import as_numbers, check_finite, read_sample_weight
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.weights import read_sample_weight
 
 
 class ArraySource(Source):

@@ -74,8 +74,7 @@ def as_source(
         return TensorSource(data, sample_weight)
     check_not_lazy("data", data)
     if isinstance(data, Source):
-        if sample_weight is not None:
-            raise ValueError("sample_weight must be given to the source, not as a separate argument.")
+        no_weights_beside(sample_weight)
         return data
     if are_paths(data) or is_blocks(data):
         if sample_weight is not None:
@@ -95,6 +94,12 @@ def as_source(
             )
         return TokenSource(*data, sample_weight=sample_weight)
     return ArraySource(data, sample_weight, allow_missing=allow_missing)
+
+
+def no_weights_beside(sample_weight: ArrayLike | None) -> None:
+    """Raise ValueError if weights are given for a source, which has its own."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be given to the source, not as a separate argument.")
 
 
 def read_problem(model: Model, data: Any, sample_weight: ArrayLike | None = None) -> Problem:

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import as_floats, as_numbers, check_finite
+from swiftem.core.checks import as_floats, as_numbers, check_finite, check_weights
 from swiftem.core.source import Access
 from swiftem.data.stored import Chunk, StoredSource, weighted
-from swiftem.data.weights import check_weights
 
 ONE_PASS = (
     "data must be readable more than once: a generator is exhausted after one pass. Give the function that "

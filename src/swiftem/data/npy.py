@@ -11,13 +11,13 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from numpy.typing import ArrayLike
 
+from swiftem.core.checks import check_weight_column, read_sample_weight
 from swiftem.core.files import damage_named, fingerprint
 from swiftem.core.source import Access, Batch, Reader
 from swiftem.core.types import Array, Index
 from swiftem.data.columns import Header, Wanted, choose_columns
 from swiftem.data.stored import Chunk, StoredSource, weighted
 from swiftem.data.table_files import check_cells
-from swiftem.data.weights import check_weight_column, read_sample_weight
 
 NpyRows: TypeAlias = str | os.PathLike[str] | np.ndarray
 """A file, or a memory map."""

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from swiftem.core.checks import check_weight_column
 from swiftem.core.files import file_hash
 from swiftem.core.source import Access
 from swiftem.data.columns import Columns, Header, Wanted, check_same_columns, choose_columns, left_out_of
 from swiftem.data.stored import Chunk, StoredSource, rechunk, weighted
-from swiftem.data.weights import check_weight_column
 
 ArrowArray: TypeAlias = Any
 """A pyarrow.Array or pyarrow.ChunkedArray; pyarrow has no types."""

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from swiftem.core.checks import check_weight_column, either
 from swiftem.core.types import Array, Index
 from swiftem.data.columns import Column, Columns, Header, Wanted, as_label, choose_columns, left_out_of
 from swiftem.data.csv import CsvFile
 from swiftem.data.npy import NpySource, cell_of, is_small, npy_header, open_npy
 from swiftem.data.parquet import ParquetFile
 from swiftem.data.table_files import MISSING_ADVICE, TableFile, TableSource, check_cells
-from swiftem.data.weights import check_weight_column
 
 log = logging.getLogger("swiftem")
 FORMATS: dict[str, type[TableFile] | type[NpySource]] = {
@@ -159,9 +159,7 @@ def format_of(file: Path) -> type[TableFile] | type[NpySource]:
         raise FileNotFoundError(f"{file} must be a table ({', '.join(ENDINGS)}), but does not exist{instead}")
     ending = file.suffix.lower()
     if ending not in FORMATS:
-        raise ValueError(
-            f"{file} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {ending or 'no ending'}."
-        )
+        raise ValueError(f"{file} must end in {either(ENDINGS)}, got {ending or 'no ending'}.")
     return FORMATS[ending]
 
 
@@ -296,6 +294,13 @@ def read_table(
     (('length', 'width'), {'kind': 'text'})
     """
     wanted = Wanted(columns, weights, drop, label, response, text)
+    return read_wanted(path, wanted, skip_missing=skip_missing, allow_missing=allow_missing)
+
+
+def read_wanted(
+    path: str | os.PathLike[str], wanted: Wanted, *, skip_missing: bool = False, allow_missing: bool = False
+) -> Table:
+    """Return columns of a file, see :func:`read_table`."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {path!r}.")
     file, may_miss = Path(path), skip_missing or allow_missing

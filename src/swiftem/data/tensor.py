@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import check_dense, torch_of
+from swiftem.core.checks import check_dense, read_sample_weight, torch_of
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
-from swiftem.data.weights import read_sample_weight
 
 NUMBERS = 1 << 21
 """Numbers converted to float64 at a time."""

@@ -5,30 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 
-from swiftem.core.checkpoint import Allocate, Resume, RunCheckpoint, Saved, Store
+from swiftem.core.checkpoint import Allocate, Resume, Store
 from swiftem.core.checks import check_int, shown
 from swiftem.core.describe import describe, digest
-from swiftem.fit.watch import NoStart
-from swiftem.methods import Method
+from swiftem.fit.driver import StartCheckpoint
 
-__all__ = [
-    "FitCheckpoint",
-    "NoCheckpoint",
-    "Place",
-    "StartCheckpoint",
-    "checkpoint",
-    "kept_apart",
-    "place_of",
-]
+__all__ = ["FitCheckpoint", "Place", "checkpoint", "identity_of", "kept_apart", "place_of"]
 
 E = TypeVar("E")
 
@@ -109,12 +100,12 @@ def checkpoint(
         raise ValueError(f"checkpoint must have one fit in its block, got none: {place.folder} has nothing.")
 
 
-def place_of(estimator: object) -> tuple[Place, bool] | None:
+def place_of(own: Place | None) -> tuple[Place, bool] | None:
     """Return where a fit that begins now keeps its checkpoints, and whether it needs a subfolder.
 
-    An estimator that was cloned in a block of :func:`checkpoint` keeps its fits apart in the block's folder.
+    ``own`` is the place of an estimator that was cloned in a block of :func:`checkpoint`: it keeps its fits
+    apart in the block's folder.
     """
-    own: Place | None = vars(estimator).get("_checkpoint")
     if own is not None and own.is_open:
         return own, True
     place = _place.get()
@@ -124,66 +115,6 @@ def place_of(estimator: object) -> tuple[Place, bool] | None:
         raise ValueError("checkpoint must have one fit in its block, got another: use a block for each fit.")
     place.is_used = True
     return place, False
-
-
-class StartCheckpoint(NoStart):
-    """Checkpoints of the fit from one start.
-
-    Parameters
-    ----------
-    store : Store
-        The start's folder.
-    every : int or None
-        Evaluations of the objective between checkpoints; None: each one, unless that takes too much time.
-    """
-
-    saves = True
-
-    def __init__(self, store: Store, every: int | None) -> None:
-        self._store, self._every, self._passes = store, every, 0
-        self._saved: Saved | None = None
-
-    def load(self) -> Any:
-        """Return the last saved state, or None."""
-        self._saved = self._store.load()
-        if self._saved is None:
-            return None
-        with self.reading():
-            tree = self._saved.tree
-            extra, is_between = tree["extra"], tree["state"] is None
-        if is_between:
-            self._saved = None
-        return extra
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Return a context for the use of a saved state; errors raised in it name the folder."""
-        return self._store.reading()
-
-    def save(self, place: Callable[[], Any], *, is_end: bool = False) -> None:
-        """Save the state of a fit between two passes, if a checkpoint is due or the fit has ended."""
-        self._passes += 1
-        is_due = self._store.may_save if self._every is None else self._passes % self._every == 0
-        if is_due or is_end:
-            self._store.save({"state": None, "extra": place()})
-
-    def of_run(self, method: Method, n: int, place: Callable[[], Any]) -> RunCheckpoint | None:
-        """Return the checkpoints of a run; the first run after a restart resumes from them."""
-        return RunCheckpoint(
-            self._store,
-            (self._every or 1) * method.epoch(n),
-            is_exact=self._every is not None,
-            read=self._take_saved,
-            extra=place,
-            closes=False,
-        )
-
-    def _take_saved(self) -> Saved | None:
-        saved, self._saved = self._saved, None  # a memory is large: from now on only the run holds it
-        return saved
-
-    def __exit__(self, *_: object) -> None:
-        """Release the folder."""
-        self._store.close()
 
 
 def kept_apart(estimator: E, place: Place | None = None) -> E:
@@ -198,53 +129,15 @@ def kept_apart(estimator: E, place: Place | None = None) -> E:
     return estimator
 
 
-class Data(Protocol):
-    """What checkpoints need from the data."""
-
-    def fingerprint(self) -> str:
-        """Return a text that changes if the data change."""
-        ...
-
-
-class NoCheckpoint:
-    """A call of ``fit`` without checkpoints; see :class:`FitCheckpoint`."""
-
-    def __init__(self) -> None:
-        self.allocate: Allocate = np.empty
-
-    def starts(self, make: Callable[[], E], check: Callable[[Any], None]) -> E:
-        """Return the starts of the fits and their seeds: as saved, or from ``make()``.
-
-        ``check`` raises an error if the saved values cannot come from ``make()``.
-        """
-        return make()
-
-    def of_start(self, number: int) -> NoStart:
-        """Return the checkpoints of one start."""
-        return NoStart()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Release the folder."""
-
-
-class FitCheckpoint(NoCheckpoint):
+class FitCheckpoint:
     """The folder of one call of ``fit``: data shared by all fits, and one subfolder per fit.
 
     Parameters
     ----------
-    place : tuple of Place and bool
-        The folder, and whether the fit has a subfolder named by parameters and data.
-    name : str
-        Name of the estimator's class.
-    parameters : mapping
-        The estimator's parameters.
-    data : Source, Documents or StreamedDocuments
-        The training data.
-    started_from : nested tuple or None
-        Parameters of a warm start.
+    place : tuple of Place and bool, or None
+        The folder, and whether the fit has a subfolder named by its identity; None: there are no checkpoints.
+    identity : dict
+        Description of the fit, as for :class:`swiftem.core.checkpoint.Store`.
 
     Attributes
     ----------
@@ -253,33 +146,25 @@ class FitCheckpoint(NoCheckpoint):
     """
 
     def __init__(
-        self,
-        place: tuple[Place, bool],
-        name: str,
-        parameters: Mapping[str, Any],
-        data: Data,
-        started_from: Any = None,
+        self, place: tuple[Place, bool] | None = None, identity: dict[str, object] | None = None
     ) -> None:
-        super().__init__()
-        to, is_apart = place
-        self._every = to.every
-        identity = {
-            "kind": f"fit of {name}",
-            "data": data.fingerprint(),
-            **{name: describe(value) for name, value in parameters.items() if name not in ASIDE},
-            "start": digest(started_from),
-        }
-        if isinstance(parameters["random_state"], Integral):
-            # A generator has advanced since then: the folder has the draws from it.
-            identity["random_state"] = describe(parameters["random_state"])
-        self.folder = to.folder
-        if is_apart:
-            self.folder /= f"clone-{digest(json.dumps(identity, sort_keys=True))}"
-        self._store = Store(self.folder, identity, to.resume)
-        self._whose = ""
+        self.allocate: Allocate = np.empty
+        self._store: Store | None = None
+        self._every, self._whose = None, ""
+        if place is not None and identity is not None:
+            to, is_apart = place
+            folder = to.folder
+            if is_apart:
+                folder /= f"clone-{digest(json.dumps(identity, sort_keys=True))}"
+            self._store, self._every = Store(folder, identity, to.resume), to.every
 
     def starts(self, make: Callable[[], E], check: Callable[[Any], None]) -> E:
-        """Return the saved starts and seeds, or new ones."""
+        """Return the starts of the fits and their seeds: as saved, or from ``make()``.
+
+        ``check`` raises an error if the saved values cannot come from ``make()``.
+        """
+        if self._store is None:
+            return make()
         saved = self._store.load()
         if saved is None:
             made = make()
@@ -293,11 +178,45 @@ class FitCheckpoint(NoCheckpoint):
 
     def of_start(self, number: int) -> StartCheckpoint:
         """Return the checkpoints of one start."""
+        if self._store is None:
+            return StartCheckpoint()
         identity = {"kind": "start", "number": number, "fit": self._whose}
-        store = Store(self.folder / f"start-{number}", identity, "auto")
+        store = Store(self._store.folder / f"start-{number}", identity, "auto")
         store.allocate = self.allocate
         return StartCheckpoint(store, self._every)
 
+    def __enter__(self) -> Self:
+        return self
+
     def __exit__(self, *_: object) -> None:
         """Release the folder."""
-        self._store.close()
+        if self._store is not None:
+            self._store.close()
+
+
+def identity_of(
+    name: str, parameters: Mapping[str, Any], fingerprint: str, started_from: Any
+) -> dict[str, object]:
+    """Return what a fit must have in common with the one that it resumes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator's class.
+    parameters : mapping
+        The estimator's parameters.
+    fingerprint : str
+        A text that changes if the training data change.
+    started_from : nested tuple or None
+        Parameters of a warm start.
+    """
+    identity = {
+        "kind": f"fit of {name}",
+        "data": fingerprint,
+        **{name: describe(value) for name, value in parameters.items() if name not in ASIDE},
+        "start": digest(started_from),
+    }
+    if isinstance(parameters["random_state"], Integral):
+        # A generator has advanced since then: the folder has the draws from it.
+        identity["random_state"] = describe(parameters["random_state"])
+    return identity

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from swiftem.core.checks import TOO_LARGE
 from swiftem.core.messages import warn
 from swiftem.core.types import Tree
-from swiftem.fit.checkpoint import Data, FitCheckpoint, NoCheckpoint, kept_apart, place_of
-from swiftem.fit.history import FitState, History
+from swiftem.fit.checkpoint import FitCheckpoint, identity_of, kept_apart, place_of
+from swiftem.fit.driver import Callbacks, FitState, Watcher
+from swiftem.fit.history import History
 from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
-from swiftem.fit.watch import Callbacks, Watcher
+from swiftem.fit.validated import as_table
 
 __all__ = ["Estimator", "InterruptedWarning"]
 
@@ -75,6 +77,29 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Raise ValueError for a parameter that cannot have its value."""
         check_parameters(self.get_params(deep=False), self._allowed)
 
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """Return rows in memory as numbers, by scikit-learn's ``validate_data``, which takes the options.
+
+        It sets the columns of the estimator, or compares them.
+        """
+        missing = getattr(self, "missing", None)  # mixtures have this parameter
+        for_text = "" if missing is None else ', or use Mixture(family="auto") for text'
+        rows = as_table(X, allow_missing=missing == "ignore", for_text=for_text)
+        if missing == "ignore":
+            options["ensure_all_finite"] = "allow-nan"
+        with np.errstate(invalid="ignore"):  # it sums the data to look for infinities
+            try:
+                return validate_data(self, rows, **options)
+            except OverflowError:
+                raise ValueError(TOO_LARGE.format("X")) from None
+            except ValueError as error:
+                if missing is None or not str(error).startswith("Input X contains NaN"):
+                    raise
+                raise ValueError(
+                    f"Input X contains NaN: give {type(self).__name__} missing='ignore' if cells are "
+                    "missing at random, or fill in or leave out such rows."
+                ) from None
+
     def __sklearn_clone__(self) -> Any:
         """Return a clone whose fits have a folder of their own in the block of :func:`swiftem.checkpoint`.
 
@@ -82,13 +107,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """
         return kept_apart(super().__sklearn_clone__(), vars(self).get("_checkpoint"))
 
-    def _checkpoint_of(self, data: Data, started_from: Tree = None) -> NoCheckpoint:
-        """Return the checkpoints of a fit that begins now, from given parameters or from new ones."""
-        place = place_of(self)
+    def _checkpoint_of(self, data: Any, started_from: Tree = None) -> FitCheckpoint:
+        """Return the checkpoints of a fit to data that begins now, from given parameters or from new ones."""
+        place = place_of(vars(self).get("_checkpoint"))
         if place is None:
-            return NoCheckpoint()
+            return FitCheckpoint()
         parameters = self.get_params(deep=False)
-        return FitCheckpoint(place, type(self).__name__, parameters, data, started_from)
+        return FitCheckpoint(
+            place, identity_of(type(self).__name__, parameters, data.fingerprint(), started_from)
+        )
 
     def _warn_of_end(self, fit: FitState, not_converged: str) -> None:
         """Warn of a fit that was interrupted or did not converge."""
@@ -169,7 +196,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         types = self._file_types()
         for name, value in self.get_params(deep=False).items():
             try:
-                parameters[name] = to_header(value, types, arrays, f"parameter_{name}")
+                parameters[name] = to_header(value, types)
             except TypeError:  # a default replaces it
                 continue
         parameters.pop("device", None)  # it belongs to the machine

@@ -1,85 +1,20 @@
-"""The state of a fit and its history, a record for each evaluation of its objective."""
+"""The history of a fit: a record for each evaluation of its objective."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from swiftem.core.types import Array, Tree
+from swiftem.core.types import Array
+from swiftem.fit.driver import Moment
 from swiftem.show.drawing import new_axes, plain_axes
 from swiftem.show.numbers import counted, style_of
 
-__all__ = ["FitState", "History", "Moment", "draw_history"]
-
-
-class Moment(NamedTuple):
-    """State of a fit when its objective was evaluated.
-
-    Attributes
-    ----------
-    passes : float
-        E-step evaluations so far, divided by n.
-    seconds : float
-        Time since the start of the fit, without initialisation.
-    objective : float
-        Penalty plus mean negative log-likelihood, of all rows or of a fixed sample.
-    step : float
-        The step size γ last used; 1 for ``"em"`` and ``"iem"``.
-    rejected : int
-        Number of steps rejected so far because they left the model's domain.
-    method : str
-        The method in use.
-    """
-
-    passes: float
-    seconds: float
-    objective: float
-    step: float
-    rejected: int
-    method: str
-
-
-@dataclass(kw_only=True)
-class FitState:
-    """State of a fit; its parameters are fields of a subclass.
-
-    Attributes
-    ----------
-    moments : list of Moment
-        History of the fit.
-    passes : float
-        E-step evaluations divided by n.
-    rejected : int
-        Number of steps that would have left the model's domain.
-    converged, interrupted : bool
-        How it ended.
-    """
-
-    moments: list[Moment] = field(default_factory=list)
-    passes: float = 0.0
-    rejected: int = 0
-    converged: bool = False
-    interrupted: bool = False
-
-    @property
-    def bound(self) -> float:
-        """Minus the last objective, by which fits are compared."""
-        return -self.moments[-1].objective if self.moments else -inf
-
-    def kept(self) -> dict[str, Tree]:
-        """Return what checkpoints store."""
-        return dict(vars(self))
-
-    def restore(self, kept: Mapping[str, Tree]) -> None:
-        """Restore what a checkpoint stored; raise an error if it has another form."""
-        if kept.keys() != self.kept().keys():
-            raise ValueError("the state has other fields")
-        vars(self).update(kept)
+__all__ = ["History", "draw_history"]
 
 
 @dataclass(repr=False)
@@ -95,7 +30,8 @@ class History:
 
     Examples
     --------
-    >>> from swiftem.fit.history import History, Moment
+    >>> from swiftem.fit.driver import Moment
+    >>> from swiftem.fit.history import History
     >>> history = History([Moment(1.0, 0.1, 3.0, 1.0, 0, "em"), Moment(2.0, 0.2, 2.5, 1.0, 0, "em")])
     >>> history
     History of 2 evaluations in 2.0 passes and 0.2 s by em: mean log-likelihood from -3 to -2.5

@@ -19,7 +19,8 @@ from swiftem.core.checks import in_numpy
 from swiftem.core.files import replacing
 from swiftem.core.schedules import constant, inverse, power, sample_size
 from swiftem.core.state_file import read_tree, write_tree
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
 from swiftem.methods import METHODS, Accelerated, Anderson, Averaged, Squarem
 
 __all__ = [
@@ -35,11 +36,9 @@ __all__ = [
     "to_header",
 ]
 
-FORMAT = "swiftem model, format 3"
-LARGEST_HEADER = 16 << 20
-"""Maximum bytes of the header: JSON takes up to thirty times as much in memory."""
-LARGEST_TEXT = 1 << 16
-"""Maximum bytes of the line that names the arrays and their shapes."""
+FORMAT = "swiftem model, format 4"
+LARGEST_TEXT = 16 << 20
+"""Maximum bytes of the text in a file: JSON takes up to thirty times as much in memory."""
 LARGEST = 1e150
 """Largest magnitude of a number: squares of larger ones are infinite."""
 MOST = 2**63
@@ -84,17 +83,17 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
         raise ValueError(f"path must be an ordinary file, got {path}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in a folder that exists, got {path}.")
-    text = json.dumps(header).encode()
-    if len(text) > LARGEST_HEADER:
+    size = len(json.dumps(header, default=str))  # arrays are not in the text
+    if size > LARGEST_TEXT:
         raise ValueError(
-            f"{path} cannot hold the names of so many columns ({len(text):,} bytes; {LARGEST_HEADER:,} are "
+            f"{path} cannot hold the names of so many columns ({size:,} bytes; {LARGEST_TEXT:,} are "
             "allowed): delete feature_names_in_ first."
         )
     content = {
         "swiftem": swiftem.__version__,
         "numpy": np.__version__,
         "kind": kind,
-        "header": np.frombuffer(text, np.uint8),
+        "header": header,
         "arrays": {name: np.asarray(array, order="C") for name, array in arrays.items()},
     }
     try:
@@ -139,13 +138,12 @@ def _read(target: Path) -> dict[str, Any]:
     try:
         with open(target, "rb") as file:
             content, _ = read_tree(file, FORMAT, largest_text=LARGEST_TEXT)
-            if file.read(1) or content["header"].nbytes > LARGEST_HEADER:
+            if file.read(1):
                 raise ValueError("it is too long")
-        header = json.loads(content["header"].tobytes())
-        arrays = {name: array for name, array in content["arrays"].items() if isinstance(array, np.ndarray)}
-        if not isinstance(header, dict):
+        if not isinstance(content["header"], dict):
             raise TypeError("its header is of another type")
-        return {**content, "kind": content["kind"], "header": header, "arrays": arrays}
+        arrays = {name: array for name, array in content["arrays"].items() if isinstance(array, np.ndarray)}
+        return {**content, "kind": content["kind"], "arrays": arrays}
     except MemoryError:
         raise MemoryError(f"{target} needs more memory than is available") from None
     except OSError as error:
@@ -160,7 +158,7 @@ def _read(target: Path) -> dict[str, Any]:
 def shown(value: Any) -> str:
     """Return a name or a version from a file as part of a sentence.
 
-    >>> shown("1.2"), shown({"a": 1}), shown(None)
+    >>> shown("1.2"), shown({"a": 1}), shown("")
     ('1.2', '(unknown)', '(unknown)')
     """
     is_short = isinstance(value, str) and 0 < len(value) <= 100
@@ -176,8 +174,8 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def to_header(value: Any, types: Types = PARTS, arrays: dict[str, Any] | None = None, name: str = "") -> Any:
-    """Return a value as JSON can hold it; raise TypeError for functions, generators and unknown types.
+def to_header(value: Any, types: Types = PARTS) -> Any:
+    """Return a value as a file can hold it; raise TypeError for functions, generators and unknown types.
 
     Parameters
     ----------
@@ -185,10 +183,6 @@ def to_header(value: Any, types: Types = PARTS, arrays: dict[str, Any] | None = 
         Numbers, texts, None, arrays, dataclasses of ``types``, and lists, tuples and dicts of these.
     types : mapping
         Dataclasses by their names in files.
-    arrays : dict, optional
-        The arrays of the file, which arrays in the value are added to, by ``name``.
-    name : str
-        Name of the value.
 
     Examples
     --------
@@ -200,22 +194,18 @@ def to_header(value: Any, types: Types = PARTS, arrays: dict[str, Any] | None = 
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, list | tuple):
-        parts = [to_header(part, types, arrays, f"{name}.{place}") for place, part in enumerate(value)]
-        return parts if isinstance(value, tuple) else {"list": parts}
+        return (list if isinstance(value, list) else tuple)(to_header(part, types) for part in value)
     if isinstance(value, Mapping):
-        keys = [to_header(key, types) for key in value]
-        inner = [to_header(part, types, arrays, f"{name}.{key}") for key, part in value.items()]
-        return {"dict": [list(pair) for pair in zip(keys, inner, strict=True)]}
+        return {"dict": [(to_header(key, types), to_header(part, types)) for key, part in value.items()]}
     kind = type(value).__name__
     if types.get(kind) is type(value):
         left_out = getattr(value, "left_out", ())
         names = [part.name for part in fields(value) if part.init and part.name not in left_out]
         return {"type": kind, "fields": {part: to_header(getattr(value, part), types) for part in names}}
     array = np.asarray(in_numpy(value))
-    if arrays is None or array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise TypeError(f"{kind} cannot be saved")
-    arrays[name] = array
-    return {"array": name}
+    return array
 
 
 class ModelContent:
@@ -274,32 +264,23 @@ class ModelContent:
 
     def value(self, found: Any) -> Any:
         """Return the value that :func:`to_header` wrote."""
-        if isinstance(found, list):
-            return tuple(map(self.value, found))
+        if isinstance(found, list | tuple):
+            return (list if isinstance(found, list) else tuple)(map(self.value, found))
+        if isinstance(found, np.ndarray):
+            if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
+                raise ValueError(f"values must be numbers, got {_short(found.dtype)}")
+            return np.array(found, dtype=found.dtype.newbyteorder("="), order="C")
         if not isinstance(found, dict):
-            if (type(found) is int and not is_integer(found)) or (
-                isinstance(found, str) and not _is_text(found)
-            ):
+            is_valid = _is_text(found) if isinstance(found, str) else type(found) in PLAIN
+            if not is_valid or (type(found) is int and not is_integer(found)):
                 raise ValueError(f"values must be texts and numbers of at most 64 bits, got {_short(found)}")
             return found
-        if "type" in found:
-            if found["type"] not in self._types:
-                raise ValueError(
-                    f"{_short(found['type'])} is unknown: import the module that defines it first"
-                )
-            given = {name: self.value(part) for name, part in found["fields"].items()}
-            return self._types[found["type"]](**given)
-        ((form, inner),) = found.items()
-        if form == "array":
-            array = self.arrays[inner]
-            if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-                raise ValueError(f"{_short(inner)} must hold numbers, got {_short(array.dtype)}")
-            return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
-        if form == "dict":
-            return {self.value(key): self.value(part) for key, part in inner}
-        if form != "list":
-            raise ValueError(f"values must not have {_short(form)}")
-        return [self.value(part) for part in inner]
+        if "type" not in found:
+            return {self.value(key): self.value(part) for key, part in found["dict"]}
+        if found["type"] not in self._types:
+            raise ValueError(f"{_short(found['type'])} is unknown: import the module that defines it first")
+        given = {name: self.value(part) for name, part in found["fields"].items()}
+        return self._types[found["type"]](**given)
 
     def parameters(self) -> dict[str, Any]:
         """Return the estimator's parameters."""

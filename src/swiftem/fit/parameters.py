@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from swiftem.core.checks import shown
+from swiftem.core.checks import either, shown
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -46,9 +46,9 @@ MOST = float(np.finfo(np.float64).max)
 
 
 class Allowed(NamedTuple):
-    """Values that a parameter may have, in words, and the test for them."""
+    """Alternatives that a parameter may have, in words, and the test for them."""
 
-    words: str
+    words: Iterable[str]
     has: Callable[[Any], bool]
 
 
@@ -56,26 +56,28 @@ def one_of(names: Collection[str]) -> Allowed:
     """Return what allows some texts.
 
     >>> one_of(["cpu", "cuda"]).words
-    "'cpu' or 'cuda'"
+    ["'cpu'", "'cuda'"]
     """
-    return Allowed(" or ".join(map(repr, names)), lambda value: isinstance(value, str) and value in names)
+    return Allowed([repr(name) for name in names], lambda value: isinstance(value, str) and value in names)
 
 
 def instance_of(*types: type) -> Allowed:
     """Return what allows objects of some types."""
-    return Allowed(
-        " or ".join(f"a {kind.__name__}" for kind in types), lambda value: isinstance(value, types)
-    )
+    return Allowed([f"a {kind.__name__}" for kind in types], lambda value: isinstance(value, types))
 
 
 def integer(least: int) -> Allowed:
-    """Return what allows integers from ``least`` on."""
+    """Return what allows integers from ``least`` on.
+
+    >>> [integer(1).has(value) for value in (1, 0, True, 2.0, "a")]
+    [True, False, False, False, False]
+    """
 
     def has(value: Any) -> bool:
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
         return is_integer and value >= least
 
-    return Allowed(f"an integer of at least {least}", has)
+    return Allowed([f"an integer of at least {least}"], has)
 
 
 def number(least: float, most: float = MOST) -> Allowed:
@@ -89,7 +91,7 @@ def number(least: float, most: float = MOST) -> Allowed:
         given = value.item() if isinstance(value, np.floating) else value  # NumPy would cast the limits
         return isinstance(given, Real) and least <= given <= most  # type: ignore[operator]
 
-    return Allowed(f"a number of at least {least:g}{f' and at most {most:g}' if most < MOST else ''}", has)
+    return Allowed([f"a number of at least {least:g}{f' and at most {most:g}' if most < MOST else ''}"], has)
 
 
 def _is_seed(value: object) -> bool:
@@ -106,17 +108,17 @@ def _is_array(value: object) -> bool:
     )
 
 
-NONE = Allowed("None", lambda value: value is None)
-BOOLEAN = Allowed("True or False", lambda value: isinstance(value, bool | np.bool_))
-CALLABLE = Allowed("a function", callable)
-ARRAY = Allowed("an array", _is_array)
+NONE = Allowed(["None"], lambda value: value is None)
+BOOLEAN = Allowed(["True", "False"], lambda value: isinstance(value, bool | np.bool_))
+CALLABLE = Allowed(["a function"], callable)
+ARRAY = Allowed(["an array"], _is_array)
 AT_LEAST_ONE = integer(1)
 NOT_NEGATIVE = number(0.0)
 COMMON: dict[str, Sequence[Allowed]] = {
     "n_components": [AT_LEAST_ONE],
     "tol": [NOT_NEGATIVE],
     "device": [instance_of(str)],
-    "random_state": [Allowed("an integer, a RandomState or None", _is_seed)],
+    "random_state": [Allowed(["an integer", "a RandomState", "None"], _is_seed)],
     "verbose": [BOOLEAN, integer(0)],
     "verbose_interval": [AT_LEAST_ONE],
     "warm_start": [BOOLEAN],
@@ -134,5 +136,5 @@ def check_parameters(values: Mapping[str, Any], allowed: Mapping[str, Sequence[A
     for name, value in values.items():
         choices = allowed.get(name, ())
         if choices and not any(choice.has(value) for choice in choices):
-            words = " or ".join(choice.words for choice in choices)
+            words = either(word for choice in choices for word in choice.words)
             raise ValueError(f"{name} must be {words}, got {shown(value)}.")

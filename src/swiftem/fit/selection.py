@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import nan
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
+
+from swiftem.core.checks import check_int, shown
 from swiftem.show.table import Table
 
 if TYPE_CHECKING:
@@ -48,17 +54,17 @@ class Candidate(NamedTuple):
 
     covariance_type: str
     n_components: int
-    value: float
-    bic: float
-    aic: float
-    icl: float
-    log_likelihood: float
-    n_parameters: int
-    converged: bool
-    passes: int
-    seconds: float
-    start: str
-    failed: str
+    value: float = nan
+    bic: float = nan
+    aic: float = nan
+    icl: float = nan
+    log_likelihood: float = nan
+    n_parameters: int = 0
+    converged: bool = False
+    passes: int = 0
+    seconds: float = 0.0
+    start: str = ""
+    failed: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -134,3 +140,25 @@ class Selection(Generic[Estimator, Row]):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         return self.shown.__rich_console__(console, options)
+
+
+def read_numbers(n_components: Any) -> list[int]:
+    """Return numbers of components, one or several, sorted and without repetitions.
+
+    >>> read_numbers([3, 1, 3]), read_numbers(2)
+    ([1, 3], [2])
+    """
+    given = n_components if np.iterable(n_components) else [n_components]
+    numbers = sorted({check_int("n_components", number, minimum=1) for number in given})
+    if not numbers:
+        raise ValueError("n_components must have at least one number, got none.")
+    return numbers
+
+
+def teller(verbose: Any) -> Callable[[str], None]:
+    """Return what is called with the line of each fit: a function as given, or one that prints if true."""
+    if callable(verbose):
+        return verbose  # type: ignore[no-any-return]
+    if not isinstance(verbose, bool | np.bool_ | Integral):
+        raise TypeError(f"verbose must be True, False or a function, got {shown(verbose)}.")
+    return partial(print, flush=True) if verbose else lambda line: None

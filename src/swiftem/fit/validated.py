@@ -5,18 +5,16 @@ Rows may also be files, sources or streams of blocks.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import nan
 from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from swiftem.core.checks import (
-    TOO_LARGE,
     check_not_lazy,
     in_numpy,
     is_tensor,
@@ -29,31 +27,28 @@ from swiftem.core.draws import spread_rows
 from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
-from swiftem.data.as_source import as_source, is_blocks, is_planned
+from swiftem.data.as_source import as_source, is_blocks, is_planned, no_weights_beside
 from swiftem.data.blocks import BlockSource, is_one_shot
 from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tables import are_paths
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource, parts_of, units_of
-from swiftem.data.weights import read_sample_weight
 from swiftem.fit.config import get_config
 
 __all__ = [
     "Read",
     "RowSource",
+    "as_table",
     "blocks_of",
     "chunk_by_chunk",
     "in_memory",
     "is_stored",
-    "no_weights_beside",
     "open_rows",
-    "read_weights",
     "refuse_table",
     "rows_of",
     "some_rows",
     "stored_source",
-    "validated",
 ]
 
 
@@ -82,12 +77,6 @@ class Read(NamedTuple):
 def rows_of(source: Source) -> int:
     """Return the number of rows, also of rows in units."""
     return source.rows if isinstance(source, UnitSource) else source.n
-
-
-def no_weights_beside(sample_weight: ArrayLike | None) -> None:
-    """Raise ValueError if weights are given for a source, which has its own."""
-    if sample_weight is not None:
-        raise ValueError("sample_weight must be given to the source, not as a separate argument.")
 
 
 def stored_source(
@@ -120,23 +109,19 @@ def stored_source(
     return None
 
 
-def validated(estimator: Any, X: Any, **options: Any) -> Any:
-    """Call :func:`sklearn.utils.validation.validate_data`; reject masked entries, suppress its warnings.
-
-    If the estimator's ``missing`` is "ignore", cells that are masked, None, NaN or pandas' NA become NaN.
+def as_table(X: Any, *, allow_missing: bool = False, for_text: str = "") -> Any:
+    """Return rows in memory for scikit-learn's validation; raise an error for what it would misread.
 
     Parameters
     ----------
-    estimator : estimator
-        The estimator whose columns are set or compared.
     X : array-like or sparse, shape (n, d)
         The data.
-    **options
-        For ``validate_data``.
+    allow_missing : bool
+        Whether cells that are masked, None, NaN or pandas' NA are missing, instead of an error.
+    for_text : str
+        Advice if columns are text.
     """
-    X = in_numpy(X)
-    if getattr(estimator, "missing", "error") == "ignore":
-        X, options = unmasked(X), options | {"ensure_all_finite": "allow-nan"}
+    X = unmasked(in_numpy(X)) if allow_missing else in_numpy(X)
     refuse_masked("X", X)
     if is_stored(X) or isinstance(X, Source) or callable(X) or isinstance(X, Iterator):
         got = type(X).__name__ if isinstance(X, Source) else shown(X)
@@ -144,22 +129,8 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
             f"X must be an array, a data frame or a sparse matrix here, got {got}: read the rows first, for "
             "example with read_table of swiftem.data."
         )
-    refuse_table(X, for_text=MIXTURE if hasattr(estimator, "missing") else "")
-    with np.errstate(invalid="ignore"):  # it sums the data to look for infinities
-        try:
-            return validate_data(estimator, X, **options)
-        except OverflowError:
-            raise ValueError(TOO_LARGE.format("X")) from None
-        except ValueError as error:
-            if not hasattr(estimator, "missing") or not str(error).startswith("Input X contains NaN"):
-                raise
-            raise ValueError(
-                f"Input X contains NaN: give {type(estimator).__name__} missing='ignore' if cells are "
-                "missing at random, or fill in or leave out such rows."
-            ) from None
-
-
-MIXTURE = ', or use Mixture(family="auto") for text'
+    refuse_table(X, for_text=for_text)
+    return X
 
 
 def refuse_table(X: Any, *, takes_text: bool = False, for_text: str = "") -> None:
@@ -171,28 +142,15 @@ def refuse_table(X: Any, *, takes_text: bool = False, for_text: str = "") -> Non
         raise ValueError("Expected 2D array, got scalar array instead: X must have rows and columns, (n, d).")
 
 
-def read_weights(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False) -> Array | None:
-    """Return the validated weights (n,) of the rows of ``X``, or None if there are none.
-
-    One of them must be positive, unless they ``may_be_zero``.
-    """
-    return read_sample_weight(sample_weight, X.shape[0], "row", may_be_zero=may_be_zero)
-
-
-log = logging.getLogger("swiftem")
-
-
 def chunk_by_chunk(
-    estimator: Any, method: str, X: Any, *, columns: int = 0, dtype: Any = None
+    function: Callable[[Any], Any], X: Any, *, columns: int = 0, dtype: Any = None
 ) -> NDArray[Any]:
-    """Return a lazy Dask array of the results of ``method`` for the rows of each chunk.
+    """Return a lazy Dask array of the results of a function of the rows of each chunk.
 
     Parameters
     ----------
-    estimator : object
-        A fitted estimator; it is sent to the workers.
-    method : str
-        Name of a method of rows.
+    function : callable
+        Gets rows and returns an array; it is sent to the workers.
     X : Dask collection
         As in :func:`swiftem.data.units.source.units_of`.
     columns : int
@@ -207,21 +165,19 @@ def chunk_by_chunk(
     kind = kind if dtype or kind in (np.float32, np.float64) else np.dtype(np.float64)
     parts, tail = parts_of("X", X), (columns,) if columns else ()
     lengths = X.chunks[0] if hasattr(X, "chunks") else [nan] * len(parts)
-    sent = delayed(estimator)
-    found: NDArray[Any] = da.concatenate(
-        [
-            da.from_delayed(delayed(_call)(sent, method, part, columns, kind), (length, *tail), kind)
-            for part, length in zip(parts, lengths, strict=True)
-        ],
-        allow_unknown_chunksizes=True,
-    )
+    call = delayed(partial(_call, function, tail, kind))
+    results = [
+        da.from_delayed(call(part), (length, *tail), kind)
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    found: NDArray[Any] = da.concatenate(results, allow_unknown_chunksizes=True)
     return found
 
 
-def _call(estimator: Any, method: str, rows: Any, columns: int, dtype: Any) -> Any:
+def _call(function: Callable[[Any], Any], tail: tuple[int, ...], dtype: Any, rows: Any) -> Any:
     if not np.shape(rows)[0]:  # estimators need at least one row, and chunks may be empty
-        return np.empty((0, columns) if columns else 0, dtype)
-    return getattr(estimator, method)(rows).astype(dtype, copy=False)
+        return np.empty((0, *tail), dtype)
+    return function(rows).astype(dtype, copy=False)
 
 
 SAMPLE = 50_000

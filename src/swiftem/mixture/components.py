@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from swiftem.core.compute import Compute, Placement, choose
 from swiftem.core.draws import spread_rows
 from swiftem.core.model import BoundModel
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Rows, Theta
+from swiftem.core.types import Array, Index, Rows, Theta
 from swiftem.data.array import ArraySource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.mixture.compute import MIXTURE
+from swiftem.mixture.compute.numpy import MIXTURE
 from swiftem.mixture.families import Columns
 from swiftem.mixture.families.categorical import MOST as MOST_CODES
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 BLOCK = 4096
 """Rows per block of a pass."""
+DEAD = 1e-6
+"""A component with fewer rows, counted by responsibilities and by weights of mean 1, is dead."""
 LARGEST, LARGEST_FLOAT32 = 1e140, 1e15
 """Largest magnitude of numbers in rows: sums of their squares, in k-means of float32, must be finite."""
 
@@ -104,6 +106,10 @@ class BoundComponents(BoundModel):
     d: int
     centre: Array
     epsilon: float
+    ILL_DEFINED: ClassVar[str]
+    """The error for data that do not allow such components."""
+    REMEDY: ClassVar[str]
+    """What prevents that components lose all rows."""
     _solved: dict[str, tuple[Array, Theta] | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -214,6 +220,108 @@ class BoundComponents(BoundModel):
             return 0.0
         with np.errstate(divide="ignore"):
             return -self.epsilon * float(np.log(theta.weights).sum())
+
+    def of_components(self, count: int) -> Self:
+        """Return the model with another number of components."""
+        return replace(self, model=replace(self.model, n_components=count))
+
+    @property
+    @abstractmethod
+    def is_held(self) -> bool:
+        """Whether a prior keeps components without rows."""
+
+    @property
+    @abstractmethod
+    def n_free(self) -> int:
+        """Number of free parameters."""
+
+    @property
+    @abstractmethod
+    def about(self) -> Array:
+        """Argument ``centre`` of ``model.bind`` for other rows, so that their statistics can be added."""
+
+    @abstractmethod
+    def with_share(self, share: float) -> Self:
+        """Return the bound model with a prior that has this share of its weight."""
+
+    @abstractmethod
+    def for_start(self, y: Rows) -> Rows:
+        """Return the rows (b, k) for k-means."""
+
+    @abstractmethod
+    def start_rows(self, responsibilities: Array, batch: Batch) -> Array:
+        """Return posterior rows (b, R) of responsibilities (b, M) of a start."""
+
+    @abstractmethod
+    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
+        """Return parameters of a start outside the domain; ``rows`` (k, d) are for components without any."""
+
+    @abstractmethod
+    def reset(self, theta: Theta, s: Array, gone: Index, rows: Array, rng: np.random.Generator) -> Theta:
+        """Return θ, whose statistics are ``s``, with the components ``gone`` at ``rows`` (k, d)."""
+
+    @abstractmethod
+    def draw(self, theta: Theta, labels: Index, rng: np.random.Generator, s: Array | None = None) -> Array:
+        """Return random rows of components; a conditional family takes some columns from statistics ``s``."""
+
+    @abstractmethod
+    def imputed(self, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None) -> Rows:
+        """Return rows (b, d) with values in missing cells, given responsibilities (b, M).
+
+        These are conditional means or likely levels, or random draws if there is a generator.
+        """
+
+    def dead(self, s: Array, n: int) -> Index:
+        """Return the components without rows, of n; none if a prior keeps them."""
+        return np.flatnonzero((self.unpack(s).weights * n < DEAD) & (not self.is_held))
+
+    def collapsed(self, s: Array) -> Index:
+        """Return the components without an M-step of their own; all, if they share what has none."""
+        weights = self.unpack(s).weights
+        if self.shares_products:
+            empty = np.flatnonzero(weights <= 0.0)
+            return empty if len(empty) or self.solve(s) is not None else np.arange(self.n_components)
+        one, alone = self.of_components(1), self.apart(s)
+        return np.array([m for m, own in enumerate(alone) if one.solve(own) is None], dtype=np.intp)
+
+    def apart(self, s: Array) -> Array:
+        """Return the statistics of each component alone, (M, q / M), unless components share some."""
+        parts = [part.reshape(self.n_components, -1) for part in self.split(s) if part is not None]
+        return np.hstack(parts)
+
+
+def drawn_labels(rows: Array, rng: np.random.Generator) -> Index:
+    """Return a random component (b,) of each row, by its responsibilities (b, M).
+
+    >>> drawn_labels(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0))
+    array([1, 0])
+    """
+    ends = np.cumsum(rows, axis=1)
+    at = rng.random((len(rows), 1)) * ends[:, -1:]
+    return np.asarray(np.minimum((ends <= at).sum(axis=1), rows.shape[1] - 1))
+
+
+def share_largest(weights: Array, parts: Sequence[Array | None]) -> Index:
+    """Give components without weight an equal share of the largest one's statistics, in place.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (M,)
+        Weights of the components; they may be one of the parts.
+    parts : sequence of ndarray, shapes (M, ...), or None
+        Statistics by component.
+
+    Returns
+    -------
+    ndarray of int
+        The components that had none.
+    """
+    empty, largest = np.flatnonzero(weights <= 0.0), int(weights.argmax())
+    sharing = np.append(empty, largest)
+    for part in parts:
+        if part is not None:
+            part[sharing] = part[largest] / len(sharing)
+    return empty
 
 
 def two_dimensional(y: Rows) -> Rows:

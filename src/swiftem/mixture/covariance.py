@@ -162,10 +162,6 @@ class Covariance:
         """Return the shape of the statistics of squares: of matrices the lower triangles, row by row."""
         return (*self.shape(n_components, d)[:-2], vech_size(d))
 
-    def no_scale(self, d: int) -> Array:
-        """Return the scale of a prior that adds nothing: zeros (d, d), or (d,) for kinds without matrices."""
-        return np.zeros((d, d) if self.has_matrices else d)
-
     def squares(self, z: Array, rows: Array) -> Array:
         """Return the statistics of squares, of centred samples (b, d) and weighted rows (b, M)."""
         lower = lower_triangle(z.shape[1])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
-from typing import Any, ClassVar, Self, cast
+from math import inf, log
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,87 +16,71 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core import schedules
-from swiftem.core.checks import as_floats
-from swiftem.core.compute import Placement
+from swiftem.core.checks import as_floats, in_numpy, read_sample_weight
+from swiftem.core.compute import Evaluation, Placement
 from swiftem.core.messages import warn
 from swiftem.core.problem import Problem, check_access
 from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
-from swiftem.data.as_source import is_planned, kernels_of, like
+from swiftem.data.as_source import is_planned, kernels_of, like, no_weights_beside
 from swiftem.data.npy import NpySource
 from swiftem.data.stored import StoredSource
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
-from swiftem.fit.checkpoint import NoCheckpoint
+from swiftem.fit import parameters as allow
+from swiftem.fit.checkpoint import FitCheckpoint
 from swiftem.fit.config import budget, device_memory_limit, get_config
+from swiftem.fit.driver import StartWatch, Watcher
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
-from swiftem.fit.parameters import (
-    ARRAY,
-    AT_LEAST_ONE,
-    CALLABLE,
-    COMMON,
-    NONE,
-    Allowed,
-    CallbackSupportMixin,
-    instance_of,
-    integer,
-    one_of,
-    with_callbacks,
-)
+from swiftem.fit.parameters import CallbackSupportMixin, with_callbacks
 from swiftem.fit.validated import (
     Read,
     RowSource,
     blocks_of,
     chunk_by_chunk,
     is_stored,
-    no_weights_beside,
-    read_weights,
     rows_of,
     stored_source,
-    validated,
 )
-from swiftem.fit.watch import StartWatch, Watcher
 from swiftem.methods import Method, OnlineEM
 from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.file import file_types, read_online, read_past, state_to_file
 from swiftem.mixture.fit import MixtureFit, Prepared, certified, fit_from, new_fit
-from swiftem.mixture.online import OnlineMixture, Past
+from swiftem.mixture.online import AnyMixtureModel, OnlineMixture, Past
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, kernels_for, resolve
-from swiftem.mixture.scores import AnyMixtureModel, FittedMixture, criteria, dtype_of
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning, find_spurious, sentence
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.find_starts import find_starts, kind_of_start
 from swiftem.mixture.starts.named_starts import DegenerateComponentWarning
 from swiftem.mixture.starts.settings import Start, StartInterrupted, StartSettings, check_start
-
-__all__ = ["MixtureEstimator"]
 
 NOT_CONVERGED = (
     "Best performing initialization did not converge. Try different init parameters, or increase max_iter, "
     "tol, or check for degenerate data."
 )
 REFIT_PASSES = 50
-"""Settings of the fits to a sample."""
+"""Passes of the fits to a sample."""
+NUMBERS = 1 << 22
+"""Responsibilities computed at a time if they are not the result."""
 
 
 class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: ignore[misc]
     """Fits, scores and queries of all mixtures; subclasses have the parameters and the model."""
 
-    _allowed: ClassVar[dict[str, Sequence[Allowed]]] = {
-        **COMMON,
-        "max_iter": [integer(0)],
-        "n_init": [AT_LEAST_ONE],
+    _allowed: ClassVar[dict[str, Sequence[allow.Allowed]]] = {
+        **allow.COMMON,
+        "max_iter": [allow.integer(0)],
+        "n_init": [allow.AT_LEAST_ONE],
         "init_params": [
-            one_of(["race", "kmeans", "random", "random_from_data", "k-means++"]),
-            CALLABLE,
-            ARRAY,
+            allow.one_of(["race", "kmeans", "random", "random_from_data", "k-means++"]),
+            allow.CALLABLE,
+            allow.ARRAY,
         ],
-        "weights_init": [NONE, ARRAY],
-        "method": [one_of(METHOD_NAMES), instance_of(Method)],
-        "missing": [one_of(["error", "ignore"])],
+        "weights_init": [allow.NONE, allow.ARRAY],
+        "method": [allow.one_of(METHOD_NAMES), allow.instance_of(Method)],
+        "missing": [allow.one_of(["error", "ignore"])],
     }
 
     n_components: int
@@ -161,18 +145,22 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Set parameters of a model of ``d`` columns as the fitted ones."""
         self._set_theta(theta, np.float64, model)
         self.n_features_in_ = d
-        self.converged_, self.n_iter_, self.lower_bound_ = True, 0, -inf
-        self.lower_bounds_ = []
-        self.method_, self.history_ = "given", History([])
+        self._set_results("given", 0, -inf, converged=True)
+
+    def _set_results(self, method: str, n_iter: int, bound: float, *, converged: bool) -> None:
+        """Set the results of parameters that no fit has found."""
+        self.method_, self.n_iter_, self.converged_ = method, n_iter, converged
+        self.lower_bound_, self.lower_bounds_, self.history_ = bound, [], History()
         self.stationarity_ = self.log_likelihood_ = np.nan
 
     def _fitted(self) -> FittedMixture:
         check_is_fitted(self)
         return FittedMixture(self._fitted_model(), self._theta(), self._middle(), self.device)
 
-    def _n_parameters(self) -> int:
-        """Return the number of free parameters."""
-        return starts_of(self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))).n_free
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters, as in AIC and BIC."""
+        return self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_)))).n_free
 
     @property
     def _allows_missing(self) -> bool:
@@ -232,40 +220,39 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             )
         return source
 
-    def _check_enough(self, n: int, least: int = 0) -> None:
-        """Raise ValueError for fewer rows than components, in scikit-learn's words."""
-        if n < max(self.n_components, least):
-            raise ValueError(
-                "Expected n_samples >= n_components "
-                f"but got n_components = {self.n_components}, n_samples = {n}"
-            )
-
     def _read(
-        self,
-        X: Any,
-        sample_weight: ArrayLike | None,
-        *,
-        reset: bool,
-        least: int = 2,
-        in_batches: bool = False,
+        self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, in_batches: bool = False
     ) -> Read:
         """Return the validated rows, and those with positive weight as a source.
 
         The scale of the weights matters if there is a prior in counts, or if rows come ``in_batches``.
         """
+        least = 1 if in_batches else 2
         X = self._encoded(X, sample_weight, reset=reset)
         kernels = kernels_of(self.device, X)
         on_device = kernels is not None and not in_batches
         source = self._stored(X, sample_weight, on_device=on_device, reset=reset)
         if source is not None:
-            if reset:
-                self._check_enough(rows_of(source), least)
             left_out = isinstance(source, TensorSource) and sample_weight is not None and source.n < len(X)
             kept = as_floats("sample_weight", sample_weight) > 0.0 if left_out else None  # type: ignore[arg-type]
-            return Read(np.empty((0, *source.tail), dtype=dtype_of(source)), None, kept, source, kernels)
+            n = rows_of(source)
+            read = Read(np.empty((0, *source.tail), dtype=dtype_of(source)), None, kept, source, kernels)
+        else:
+            read, n = self._read_array(X, sample_weight, reset=reset, least=least, in_batches=in_batches)
+        if reset and n < max(self.n_components, least):  # in scikit-learn's words
+            raise ValueError(
+                "Expected n_samples >= n_components "
+                f"but got n_components = {self.n_components}, n_samples = {n}"
+            )
+        return read._replace(kernels=kernels)
+
+    def _read_array(
+        self, X: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int, in_batches: bool
+    ) -> tuple[Read, int]:
+        """Return the validated rows in memory, and how many have a positive weight."""
         rows, weight = self._array(X, sample_weight, reset=reset, least=least, in_batches=in_batches)
         if weight is not None and not weight.any():
-            return Read(rows, weight, None, ArraySource.checked(rows[:0]), kernels)
+            return Read(rows, weight, None, ArraySource.checked(rows[:0])), 0
         kept = None if weight is None or weight.all() else weight > 0.0
         some, of_some = (rows, weight) if kept is None or weight is None else (rows[kept], weight[kept])
         if of_some is not None and not (in_batches or self._model().in_counts):
@@ -273,15 +260,14 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             of_some = None if (of_some == of_some[0]).all() else of_some
         if len(some) < least:
             raise ValueError(f"sample_weight must have at least {least} positive entries, got {len(some)}.")
-        if reset:
-            self._check_enough(len(some))
+        source: RowSource
         if get_config()["memory_limit"] is not None and not in_batches:  # a copy would exceed the limit
             source = NpySource(rows, sample_weight=weight, allow_missing=self._allows_missing)
         elif type(X) is ArraySource and some is X.y and (of_some is None) == (X.weight is None):
             source = X  # its mean may be known
         else:
             source = ArraySource(some, of_some, allow_missing=self._allows_missing)
-        return Read(rows, weight, kept, source, kernels)
+        return Read(rows, weight, kept, source), len(some)
 
     def _array(
         self,
@@ -297,8 +283,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             no_weights_beside(sample_weight)
             X, sample_weight = X.y, X.weight
         floats = [np.float64, np.float32]
-        rows: NDArray[Any] = validated(self, X, dtype=floats, reset=reset, ensure_min_samples=least)
-        return rows, read_weights(sample_weight, rows, may_be_zero=in_batches and not reset)
+        rows: NDArray[Any] = self._validated(X, dtype=floats, reset=reset, ensure_min_samples=least)
+        return rows, read_sample_weight(sample_weight, len(rows), may_be_zero=in_batches and not reset)
 
     def _source(self, X: Any, sample_weight: ArrayLike | None = None) -> RowSource:
         """Return rows of positive weight for a fitted mixture."""
@@ -312,8 +298,9 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
 
     def _all_rows(self, X: Any) -> ArraySource | StoredSource:
         """Return all rows for a fitted mixture, also rows of weight zero of a source."""
-        if is_planned(X) or isinstance(X, UnitSource):
-            got = "units" if isinstance(X, UnitSource) else "a Dask collection"
+        is_units = isinstance(X, UnitSource)
+        if is_units or is_planned(X):
+            got = "units" if is_units else "a Dask collection"
             raise TypeError(
                 f"X must be an array, a table or a file for values of each row, got {got}: give its parts, "
                 "for example with map_blocks or map_partitions."
@@ -351,19 +338,15 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         with self._checkpoint_of(read.source, warm) as kept:
             prepared = self._prepare(read, kept)
             has_array = len(read.X) > 0
-            with self._watcher(
-                len(prepared.starts),
-                read.X if has_array else X,
-                y,
-                read.weight,
-                most_passes=None if prepared.spec.method else self.max_iter,
-                at_once=has_array and not read.kernels,
-            ) as watcher:
+            most_passes = None if prepared.spec.method else self.max_iter
+            told = len(prepared.starts), read.X if has_array else X, y, read.weight
+            at_once = has_array and not read.kernels
+            with self._watcher(*told, most_passes=most_passes, at_once=at_once) as watcher:
                 self._keep(self._best(prepared, watcher, kept), prepared, read)
                 watcher.is_fitted = True
         return self
 
-    def _prepare(self, read: Read, kept: NoCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
+    def _prepare(self, read: Read, kept: FitCheckpoint, model: AnyMixtureModel | None = None) -> Prepared:
         """Return what the fits share, their starts and their seeds, from the checkpoint if saved.
 
         The default ``model`` is given by the parameters; for a warm start it is the fitted one.
@@ -422,7 +405,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             kept=read.kept,
         )
 
-    def _best(self, prepared: Prepared, watcher: Watcher, kept: NoCheckpoint) -> MixtureFit:
+    def _best(self, prepared: Prepared, watcher: Watcher, kept: FitCheckpoint) -> MixtureFit:
         """Return the best fit; a failed fit is ignored unless all fail."""
         problem, spec, starts, seeds, is_interrupted = prepared
         if is_interrupted:
@@ -452,7 +435,6 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         """Set the attributes and issue the warnings."""
         problem, spec = prepared.problem, prepared.spec
         bound = cast(BoundComponents, problem.bound)
-        starts = starts_of(bound)
         self.converged_ = fit.converged
         self.n_iter_ = int(np.ceil(fit.passes - 1e-9))
         self.lower_bound_, self.lower_bounds_ = fit.bound, [-moment.objective for moment in fit.moments]
@@ -460,7 +442,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         self._set_theta(fit.theta, read.X.dtype, bound.model)
         self._last_steps = fit.last[1:]
         self.__dict__.pop("_online", None)
-        self._past = Past(fit.s, starts.about, read.total_weight)
+        self._past = Past(fit.s, bound.about, read.total_weight)
         if spec.method is None:
             certified(fit, problem, spec)
         self.stationarity_ = fit.stationarity
@@ -471,7 +453,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         if fit.reseeded:
             warn(
                 f"Components lost all rows or collapsed and were re-initialised, {fit.reseeded} "
-                f"times in all: {starts.REMEDY} would prevent this.",
+                f"times in all: {bound.REMEDY} would prevent this.",
                 DegenerateComponentWarning,
             )
         if fit.interrupted or self.max_iter > 0:
@@ -529,7 +511,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
                 raise ValueError("sample_weight must have a positive entry, got only zeros.")
             return self
         is_first = not hasattr(self, "weights_")
-        read = self._read(X, sample_weight, reset=is_first, least=1, in_batches=True)
+        read = self._read(X, sample_weight, reset=is_first, in_batches=True)
         source = read.source
         assert isinstance(source, ArraySource)
         if not source.n:  # all weights are zero
@@ -545,21 +527,14 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             theta = self._theta(read.X.shape[1])
             if online is None:
                 past = getattr(self, "_past", Past(None, self._middle(), 0.0))
-                d = read.X.shape[1]
-                sizes = len(past.centre), model.size(d) if past.s is None else len(past.s)
-                if sizes != (model.width(d), model.size(d)):
-                    model = model.with_holes()
-                online = OnlineMixture.go_on(model, theta, d, past.centre, past.s, past.weight, rng)
+                online = OnlineMixture.go_on(model, theta, read.X.shape[1], past, rng)
             model = model.with_holes() if online.model.has_holes else model
             step = self._own_step(source.n)
             online, theta = replace(online, model=model).add(source, theta, self._fit_rows, step)
         self._online = online
         self.__dict__.pop("_past", None)
         self._set_theta(theta, read.X.dtype, online.model)
-        self.converged_, self.method_, self.n_iter_ = False, "sem", online.n_batches
-        self.lower_bound_, self.lower_bounds_ = online.bound, []
-        self.history_ = History([])
-        self.stationarity_ = self.log_likelihood_ = np.nan
+        self._set_results("sem", online.n_batches, online.bound, converged=False)
         return self
 
     def _own_step(self, n: int) -> Schedule | None:
@@ -590,9 +565,9 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         if hasattr(self, "feature_names_in_"):
             made.feature_names_in_ = self.feature_names_in_
         if theta is not None:
-            made._become(theta, source.y.reshape(source.n, -1).shape[1], model)
-        prepared = made._prepare(Read(source.y, source.weight, None, source), NoCheckpoint(), model)
-        fit = made._best(prepared, Watcher(len(prepared.starts)), NoCheckpoint())
+            made._become(theta, source.y.shape[1], model)
+        prepared = made._prepare(Read(source.y, source.weight, None, source), FitCheckpoint(), model)
+        fit = made._best(prepared, Watcher(len(prepared.starts)), FitCheckpoint())
         if fit.interrupted:
             raise KeyboardInterrupt
         return fit.theta
@@ -611,7 +586,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             float32 for rows of float32.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "score_samples", X)
+            return chunk_by_chunk(self.score_samples, X)
         return like(X, self._fitted().log_likelihoods(self._all_rows(X)))  # type: ignore[no-any-return]
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -646,7 +621,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             Indices of components.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "predict", X, dtype=np.intp)
+            return chunk_by_chunk(self.predict, X, dtype=np.intp)
         return like(X, self._fitted().evaluate(self._all_rows(X), labels=True).labels)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -663,12 +638,8 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             Rows sum to 1; float32 for rows of float32.
         """
         if is_planned(X):
-            return chunk_by_chunk(self, "predict_proba", X, columns=self.n_components)
+            return chunk_by_chunk(self.predict_proba, X, columns=self.n_components)
         return like(X, self._fitted().responsibilities(self._all_rows(X)))  # type: ignore[no-any-return]
-
-    def plot_convergence(self, axes: Any = None) -> Any:
-        """Plot the objective against passes, and return the matplotlib axes."""
-        return self.history_.plot(axes)
 
     def impute(self, X: ArrayLike, random_state: Any = None) -> Any:
         """Return the rows with missing cells filled in.
@@ -750,7 +721,7 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
         if entropy and isinstance(source, UnitSource):
             raise TypeError("X must be an array or a file for icl, got units of a cluster: use bic or aic.")
         totals = self._fitted().totals(source, entropy=entropy)
-        return criteria(totals.log_likelihood, totals.weight, self._n_parameters(), totals.entropy)
+        return criteria(totals.log_likelihood, totals.weight, self.n_parameters_, totals.entropy)
 
     @classmethod
     def _file_types(cls) -> Mapping[str, type[Any]]:
@@ -766,3 +737,124 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             self._past = past
         if online is not None:
             self._online = online
+
+
+class Totals(NamedTuple):
+    """Sums over rows: Σ w log g, Σ w, and −Σ w Σ_m r_m log r_m."""
+
+    log_likelihood: float
+    weight: float
+    entropy: float = 0.0
+
+
+def criteria(total: float, weight: float, n_parameters: int, entropy: float = 0.0) -> dict[str, float]:
+    """Return AIC, BIC and ICL, from Σ w log g, Σ w, free parameters and the entropy of responsibilities.
+
+    >>> criteria(-100.0, 50.0, 3)["aic"]
+    206.0
+    """
+    bic = -2.0 * total + n_parameters * log(weight)
+    return {"bic": bic, "aic": -2.0 * total + 2.0 * n_parameters, "icl": bic + 2.0 * entropy}
+
+
+class FittedMixture(NamedTuple):
+    """The parameters of a mixture, for E-steps of other rows than the fit's.
+
+    Attributes
+    ----------
+    model : GaussianMixtureModel or MixtureModel
+        The model.
+    theta : NamedTuple
+        Its parameters.
+    centre : ndarray
+        About the mean of the data, which saves the pass that would compute it.
+    device : str
+        Where passes are computed, as in :func:`swiftem.data.as_source.kernels_of`.
+    """
+
+    model: AnyMixtureModel
+    theta: Theta
+    centre: Array
+    device: str
+
+    def bind(self, source: RowSource) -> BoundComponents:
+        """Return the model for these rows."""
+        return self.model.bind(source, centre=self.centre)
+
+    def problem(self, source: RowSource) -> Problem:
+        """Return the model bound to these rows, with the place of its passes."""
+        bound = self.bind(source)
+        tensor = source.tensor if isinstance(source, TensorSource) else None
+        kernels = kernels_of(self.device, tensor) or kernels_for(rows_of(source), bound.size)
+        placement = Placement.named(kernels, device_memory_limit())
+        return Problem(bound.model, source, bound=bound, placement=placement)
+
+    def evaluate(self, source: RowSource, **wanted: bool) -> Evaluation:
+        """Return the E-step of all rows; for a tensor, in tensors on its device."""
+        compute: Any = self.problem(source).compute
+        on_device = isinstance(source, TensorSource) and compute.is_on_device
+        found: Evaluation = (compute.evaluate_there if on_device else compute.evaluate)(self.theta, **wanted)
+        return found
+
+    def log_likelihoods(self, source: RowSource) -> Any:
+        """Return the log-likelihoods (n,), in the precision of the rows; for a tensor, a tensor."""
+        found: Any = self.evaluate(source).log_likelihood
+        return found.astype(dtype_of(source), copy=False) if isinstance(found, np.ndarray) else found
+
+    def responsibilities(self, source: RowSource) -> Any:
+        """Return the responsibilities (n, M), in the precision of the rows; for a tensor, a tensor."""
+        if isinstance(source, TensorSource):
+            return self.evaluate(source, responsibilities=True).responsibilities
+        found = np.empty((source.n, self.model.n_components), dtype=dtype_of(source))
+        for here, part in self._parts(source):
+            found[here] = self.evaluate(part, responsibilities=True).responsibilities
+        return found
+
+    def totals(self, source: RowSource, *, entropy: bool = False) -> Totals:
+        """Return the sums over the rows, with the entropy of the responsibilities if it is wanted."""
+        if not entropy:
+            problem, weight = self.problem(source), source.total_weight
+            loss = problem.compute.objective(self.theta) - problem.bound.penalty(self.theta)
+            return Totals(-weight * loss, weight)
+        found = Totals(0.0, 0.0, 0.0)
+        for _, part in self._parts(source):
+            evaluation = self.evaluate(part, responsibilities=True)
+            r, log_likelihood = (
+                np.asarray(in_numpy(values), dtype=np.float64)
+                for values in (evaluation.responsibilities, evaluation.log_likelihood)
+            )
+            w = np.ones(part.n) if part.weight is None else part.weight
+            disorder = -(r * np.log(r, out=np.zeros_like(r), where=r > 0)).sum(axis=1)
+            more = w @ log_likelihood, w.sum(), w @ disorder
+            found = Totals(*(float(old + new) for old, new in zip(found, more, strict=True)))
+        return found
+
+    def imputed(self, source: RowSource, rng: np.random.Generator | None) -> NDArray[Any]:
+        """Return the rows (n, d) with missing cells filled in: by means, or draws of a generator."""
+        found = np.empty((source.n, *source.tail), dtype=dtype_of(source))
+        for here, part in self._parts(source):
+            r = self.evaluate(part, responsibilities=True).responsibilities
+            assert r is not None
+            found[here] = self.bind(part).imputed(part.y, r, self.theta, rng)
+        return found
+
+    def _parts(self, source: RowSource) -> Iterator[tuple[slice, ArraySource]]:
+        """Yield the places of rows, and these rows, few enough for their responsibilities."""
+        size = max(NUMBERS // self.model.n_components, 1)
+        if isinstance(source, ArraySource) and source.n <= size:
+            yield slice(None), source
+            return
+        if isinstance(source, TensorSource):
+            for start in range(0, source.n, size):
+                here = slice(start, start + size)
+                weight = None if source.weight is None else source.weight[here]
+                yield here, TensorSource(source.tensor[here], weight)
+            return
+        for batch in source.blocks(size if isinstance(source, ArraySource) else min(size, source.chunk_rows)):
+            here = slice(int(batch.index[0]), int(batch.index[-1]) + 1)
+            yield here, ArraySource.checked(batch.y, batch.weight, source.allow_missing)
+
+
+def dtype_of(source: RowSource) -> np.dtype:
+    """Return the precision of the rows."""
+    return source.y.dtype if type(source) is ArraySource else source.dtype  # type: ignore[union-attr]

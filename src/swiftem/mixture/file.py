@@ -15,20 +15,8 @@ from swiftem.fit.model_file import LARGEST, PARTS, ModelContent
 from swiftem.mixture.covariance import COVARIANCES, Covariance
 from swiftem.mixture.families import Family
 from swiftem.mixture.gaussians import GaussianMixtureModel
-from swiftem.mixture.online import POWER, OnlineMixture, Past, Reservoir
+from swiftem.mixture.online import POWER, AnyMixtureModel, OnlineMixture, Past, Reservoir
 from swiftem.mixture.prior import NormalInverseWishart
-from swiftem.mixture.scores import AnyMixtureModel
-
-__all__ = [
-    "FITTED",
-    "file_types",
-    "flat",
-    "read_gaussians",
-    "read_online",
-    "read_params",
-    "read_past",
-    "state_to_file",
-]
 
 ONLINE, SAMPLE = ("seen", "refit_at", "bound", "n_batches", "power"), ("rows", "weight", "rank")
 """Entries of the state of ``partial_fit``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -12,26 +12,25 @@ import numpy as np
 from swiftem._run import run_problem
 from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
+from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem, certify
 from swiftem.core.types import Array, Theta, Tree
-from swiftem.fit.driver import Drive, FitState, Outcome, Phase, Step, drive
+from swiftem.data.array import ArraySource
+from swiftem.data.stored import StoredSource
+from swiftem.data.units.source import UnitSource
+from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, Step, drive
 from swiftem.fit.stopping import Leaps, Remaining
-from swiftem.fit.validated import rows_of
-from swiftem.fit.watch import NoStart, StartWatch
+from swiftem.fit.validated import in_memory, rows_of
 from swiftem.methods import Method
 from swiftem.methods.accelerated import Acceleration, Squarem
-from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.look import Look
+from swiftem.mixture.components import DEAD, BoundComponents
 from swiftem.mixture.resolve import MixtureSpec, iterations_in
 from swiftem.mixture.starts.em_of_candidates import beyond_plateau, em_of_candidates
-from swiftem.mixture.starts.family_starts import DEAD, starts_of
 from swiftem.mixture.starts.named_starts import reseed
 from swiftem.mixture.starts.settings import Start, check_start
 
 if TYPE_CHECKING:
     from swiftem.mixture.compute.torch_loop import DeviceEM
-
-__all__ = ["MixtureFit", "Prepared", "certified", "fit_from", "new_fit"]
 
 MOST_RESEEDS = 3
 """Maximum number of re-initialisations per component in a fit; then the data do not allow for them."""
@@ -42,6 +41,91 @@ UNKNOWN = -inf, inf, inf
 """Bound, gain and rate of em before its first pass."""
 ROUNDING = 1e-9
 """Rounding error of a number of passes."""
+LOOKED_AT = 20_000
+"""Rows on which the objective is evaluated: always the same, so that changes are exact for them."""
+SURE = 2.0
+"""Standard errors within which a gain cannot be distinguished from zero."""
+ALLOWED = 2.0
+"""Noise up to this multiple of ``tol`` is accepted without an evaluation on all rows."""
+APART = 1.25
+"""Evaluations on all rows are rarer by this factor: each costs a pass."""
+
+
+class Look:
+    r"""Evaluates the objective of a fit on a fixed set of rows, and decides whether the fit has converged.
+
+    From one evaluation to the next, the mean log-likelihood of these rows gains g. Its standard error ε is
+    from the rows' own changes: other rows would have gained g ± ε (ε = 0 if all rows are evaluated). A
+    fit has converged if the gain per pass is below ``tol``, or is less than 2ε. If 2ε is more than twice
+    what ``tol`` allows, the objective is evaluated on all rows instead, less often, and the gain per pass
+    between two such evaluations decides.
+
+    Parameters
+    ----------
+    problem : Problem
+        The model bound to its data.
+    tol : float
+        Gain per pass.
+    looks : int
+        Consecutive evaluations that must find convergence: more than one if the noise does not vanish.
+    """
+
+    def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
+        source: Any = problem.source
+        if isinstance(source, UnitSource):
+            source = source.some
+        self.is_exact = rows_of(problem.source) <= LOOKED_AT
+        if isinstance(source, StoredSource):
+            rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
+        elif self.is_exact:
+            rows = source
+        else:
+            index = np.sort(np.random.default_rng(0).choice(source.n, LOOKED_AT, replace=False))
+            weight = None if source.weight is None else source.weight[index]
+            rows = ArraySource(source.take(index).y, weight, allow_missing=source.allow_missing)
+        self._problem, self._tol, self._looks = problem, tol, looks
+        self._looked_at = problem.on(rows)
+        self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        self._last: Array | None = None
+        self._last_passes, self._calm = 0.0, 0
+        self._last_of_all: tuple[float, float] | None = None
+        self.objective = inf
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state that the next evaluation depends on."""
+        return self._last, self._last_passes, self._calm, self._last_of_all, self.objective
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Restore the state returned by :meth:`state`."""
+        if state[0] is not None and np.shape(state[0]) != self._weight.shape:
+            raise ValueError("the objective was evaluated on other rows")
+        self._last, self._last_passes, self._calm, self._last_of_all, self.objective = state
+
+    def at(self, theta: Theta, passes: float) -> bool:
+        """Evaluate the objective at ``theta``; return whether the fit has converged."""
+        found = self._looked_at.compute.evaluate(theta).log_likelihood
+        total = float(self._weight.sum())
+        objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
+        calm = False
+        if self._last is not None and self._tol > 0.0:
+            change = found - self._last
+            mean = float(self._weight @ change) / total
+            error = 0.0 if self.is_exact else sqrt(float(self._weight**2 @ (change - mean) ** 2)) / total
+            allowed = self._tol * (passes - self._last_passes)
+            calm = abs(self.objective - objective) < max(allowed, SURE * error)
+            if calm and SURE * error > ALLOWED * allowed:
+                calm = self._calm_on_all_rows(theta, passes)
+                self._calm = self._looks  # this evaluation has no noise: one is enough
+        self._calm = self._calm + 1 if calm else 0
+        self._last, self._last_passes, self.objective = found, passes, objective
+        return self._calm >= self._looks
+
+    def _calm_on_all_rows(self, theta: Theta, passes: float) -> bool:
+        if self._last_of_all is not None and passes < APART * self._last_of_all[0]:
+            return False
+        objective = self._problem.compute.objective(theta)
+        before, self._last_of_all = self._last_of_all, (passes, objective)
+        return before is not None and abs(before[1] - objective) < self._tol * (passes - before[0])
 
 
 @dataclass(kw_only=True)
@@ -214,20 +298,20 @@ class Em(MixtureStep):
 
     def _reseeds(self, s: Array) -> bool:
         """Re-initialise components without rows, or collapsed ones without an M-step; return whether any."""
-        fit, starts = self.fit, starts_of(self._bound)
+        fit, bound = self.fit, self._bound
         is_last = not self._left and self._passes_left < 1
-        gone = starts.dead(s, self._rows)
-        exists = self._bound.in_domain(s)
+        gone = bound.dead(s, self._rows)
+        exists = bound.in_domain(s)
         if exists and (not len(gone) or is_last):
             return False
-        gone = gone if exists else np.union1d(gone, starts.collapsed(s))
-        if fit.reseeded + len(gone) > MOST_RESEEDS * self._bound.n_components:
+        gone = gone if exists else np.union1d(gone, bound.collapsed(s))
+        if fit.reseeded + len(gone) > MOST_RESEEDS * bound.n_components:
             if not exists:
-                raise ValueError(starts.ILL_DEFINED)
+                raise ValueError(bound.ILL_DEFINED)
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
-            fit.theta = reseed(self._bound, self.problem.source, fit.theta, s, gone, fit.rng)
+            fit.theta = reseed(bound, self.problem.source, fit.theta, s, gone, fit.rng)
             fit.s = None
         return True
 
@@ -253,6 +337,9 @@ class Em(MixtureStep):
         if self._leaps is not None:
             self._leaps.restart()
         return True
+
+    def fetch(self) -> None:
+        """Copy θ and its statistics from the device, if they are there."""
 
     def kept(self) -> Tree:
         """Return the passes left, and the state of the stopping rule and of the larger steps."""
@@ -391,8 +478,8 @@ class Run(MixtureStep):
 
     def _end_at(self, iterate: Iterate, rests: bool) -> str:
         """Return the name of the outcome if the run has ended."""
-        (k, rejected), starts = self._last, starts_of(self._bound)
-        if len(starts.dead(iterate.s, self._rows)):
+        k, rejected = self._last
+        if len(self._bound.dead(iterate.s, self._rows)):
             return Outcome.DEAD_COMPONENT.name
         if iterate.rejected - rejected == iterate.k - k:  # further steps would be, too
             return Outcome.ALL_REJECTED.name
@@ -414,7 +501,7 @@ def fit_from(
     spec: MixtureSpec,
     seed: int,
     watch: StartWatch,
-    keeper: NoStart,
+    keeper: StartCheckpoint,
     last: tuple[float, float, float] | None = None,
 ) -> MixtureFit:
     """Return the fit from a start.
@@ -448,19 +535,17 @@ def fit_from(
         rows, bound = rows_of(problem.source), cast(BoundComponents, problem.bound)
         small = Remaining(spec.tol, rows, multiple=spec.multiple).small
         device = problem.compute.em(spec.tol, small, least_weight(bound, rows))
-    if device is None:
-        em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
-        drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
-    else:
-        em_there = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
-        drive(fit, [Phase(em_there)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
-        em_there.fetch()
+    em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
+    if device is not None:
+        em = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
+    drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
+    em.fetch()
     return fit
 
 
 def least_weight(bound: BoundComponents, n: int) -> float:
     """Return the least weight in statistics of a component that is not dead, of n rows."""
-    return -inf if starts_of(bound).is_held else DEAD / n
+    return -inf if bound.is_held else DEAD / n
 
 
 def new_fit(start: Start, seed: int = 0) -> MixtureFit:

@@ -18,37 +18,27 @@ from sklearn import mixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from swiftem.core.checks import as_floats, check_int, check_real, shown
+from swiftem.core.checks import as_floats, check_int, check_real, shown, torch_of
 from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.as_source import kernels_of
+from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import ARRAY, NONE, NOT_NEGATIVE, Allowed, instance_of, one_of
 from swiftem.methods import Method
 from swiftem.mixture.covariance import COVARIANCES, GaussianTheta
-from swiftem.mixture.device import sample_on_device
 from swiftem.mixture.estimator import MixtureEstimator
 from swiftem.mixture.file import FITTED, read_gaussians
-from swiftem.mixture.gaussian_parameters import (
-    block_of,
-    conditional,
-    covariances_of,
-    full_covariances,
-    precisions_of,
-    read_precisions_init,
-    read_start,
-    read_weights_init,
-)
 from swiftem.mixture.gaussians import GaussianMixtureModel
 from swiftem.mixture.prior import NormalInverseWishart
-from swiftem.mixture.tables.profile import component_table, spread_text
+from swiftem.mixture.tables.profile import chosen_places, component_table, spread_text
 from swiftem.show.numbers import counted
 from swiftem.show.table import Table
 
-__all__ = ["GaussianMixture"]
-
 HOW = ("n_features_in_", "feature_names_in_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_")
 """Further attributes of scikit-learn's class."""
+
+WITH_MATRICES = ("full", "tied")
+"""Kinds whose covariances are matrices."""
 
 COPIES = 32
 """Arrays of the size of the statistics in memory at a time, for many columns (measured)."""
@@ -426,21 +416,17 @@ lower_bounds_, n_features_in_, feature_names_in_
             made.feature_names_in_ = self.feature_names_in_[index]
         return made
 
-    def _columns(self, columns: Sequence[Any]) -> Index:
+    def _names(self) -> list[str]:
+        """Return the names of the columns; by default their numbers."""
         check_is_fitted(self)
-        d = self.means_.shape[1]
-        index = np.asarray(columns)
-        if index.dtype.kind in "OU" and hasattr(self, "feature_names_in_"):
-            known = {name: place for place, name in enumerate(self.feature_names_in_)}
-            unknown = [name for name in columns if name not in known]
-            if unknown:
-                raise ValueError(f"columns must be names of columns in the fit, got {shown(unknown[0])}.")
-            index = np.array([known[name] for name in columns])
-        if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
-            raise ValueError(f"columns must be column numbers, at least one, got {shown(columns)}.")
-        if index.min() < -d or index.max() >= d or len(np.unique(index % d)) != len(index):
-            raise ValueError(f"columns must be different numbers from 0 to {d - 1}, got {shown(columns)}.")
-        return np.asarray(index % d, dtype=np.intp)
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
+        return [str(name) for name in names]
+
+    def _columns(self, columns: Sequence[Any]) -> Index:
+        index = np.array(chosen_places(columns, self._names()), dtype=np.intp)
+        if not len(index) or len(np.unique(index)) != len(index):
+            raise ValueError(f"columns must be different columns, at least one, got {shown(columns)}.")
+        return index
 
     def summary(self) -> Table:
         """Return a table to print: mean ± standard deviation of each column by component.
@@ -464,10 +450,9 @@ lower_bounds_, n_features_in_, feature_names_in_
         elif self.covariance_type == "spherical":
             variances = variances[:, None]
         deviations = np.sqrt(np.broadcast_to(variances, self.means_.shape))
-        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.means_.shape[1])])
         rows = [
-            (str(name), *map(spread_text, means.tolist(), spreads.tolist()))
-            for name, means, spreads in zip(names, self.means_.T, deviations.T, strict=True)
+            (name, *map(spread_text, means.tolist(), spreads.tolist()))
+            for name, means, spreads in zip(self._names(), self.means_.T, deviations.T, strict=True)
         ]
         count = counted(self.n_components, "component")
         title = f"Mixture of {count}, Gaussian with {self.covariance_type} covariances"
@@ -482,5 +467,131 @@ lower_bounds_, n_features_in_, feature_names_in_
                 f"plot needs a mixture of two columns, got {self.means_.shape[1]}: "
                 "call marginal([i, j]) first."
             )
-        names = getattr(self, "feature_names_in_", None)
-        return draw_mixture(self.weights_, self.means_, self.full_covariances(), X, axes, names)
+        return draw_mixture(self.weights_, self.means_, self.full_covariances(), self._names(), X, axes)
+
+
+def covariances_of(factors: Array, kind: str) -> Array:
+    """Return covariances from ``precisions_cholesky``."""
+    if kind not in WITH_MATRICES:
+        return np.asarray(1.0 / factors**2)
+    upper = np.linalg.inv(factors)
+    return np.asarray(np.swapaxes(upper, -1, -2) @ upper)
+
+
+def precisions_of(factors: Array, kind: str) -> Array:
+    """Return precisions from ``precisions_cholesky``."""
+    if kind not in WITH_MATRICES:
+        return np.asarray(factors**2)
+    matrices = factors.reshape(-1, *factors.shape[-2:])
+    return np.array([one @ one.T for one in matrices]).reshape(factors.shape)
+
+
+def full_covariances(covariances: Array, kind: str, n_components: int, d: int) -> Array:
+    """Return covariances of any kind as matrices (M, d, d)."""
+    if kind in WITH_MATRICES:
+        return np.broadcast_to(covariances, (n_components, d, d)).copy()
+    variances = covariances if kind == "diag" else np.repeat(covariances[:, None], d, axis=1)
+    return np.asarray(variances[:, :, None] * np.eye(d))
+
+
+def block_of(covariances: Array, kind: str, index: Index) -> Array:
+    """Return the covariances of some columns, of the same kind."""
+    if kind in WITH_MATRICES:
+        return covariances[..., index[:, None], index]
+    return covariances[:, index] if kind == "diag" else covariances.copy()
+
+
+def conditional(
+    theta: GaussianTheta, kind: str, given: Index, x: Array, rest: Index
+) -> tuple[Array, Array, Array]:
+    """Return weights, means and covariances of the columns ``rest``, given values of the others."""
+    n_components, d = theta.means.shape
+    sigma = full_covariances(theta.covariances, kind, n_components, d)
+    inner = np.linalg.cholesky(sigma[:, given[:, None], given])
+    difference = np.linalg.solve(inner, (x - theta.means[:, given])[:, :, None])[:, :, 0]
+    cross = np.linalg.solve(inner, sigma[:, given[:, None], rest])
+    with np.errstate(divide="ignore"):
+        log_weight = np.log(theta.weights) - np.log(np.einsum("mjj->mj", inner)).sum(axis=1)
+    log_weight -= 0.5 * (difference**2).sum(axis=1)
+    weights = np.exp(log_weight - log_weight.max())
+    covariances = block_of(theta.covariances, kind, rest)
+    if kind == "full":
+        covariances -= np.einsum("mgr,mgs->mrs", cross, cross)
+    elif kind == "tied":
+        covariances -= cross[0].T @ cross[0]
+    means = theta.means[:, rest] + np.einsum("mgr,mg->mr", cross, difference)
+    return weights / weights.sum(), means, covariances
+
+
+def read_start(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Return initial values of this shape; the errors of a start have scikit-learn's words."""
+    given = as_floats(name, values)
+    if given.shape != shape:
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {given.shape}.")
+    return given
+
+
+def read_weights_init(weights: ArrayLike, n_components: int) -> Array:
+    """Return initial weights."""
+    given = read_start("weights", weights, (n_components,))
+    if not ((given >= 0.0) & (given <= 1.0)).all():
+        raise ValueError(
+            f"The parameter 'weights' should be in the range [0, 1], but got max value {given.min():.5f}, "
+            f"min value {given.max():.5f}"
+        )
+    if abs(given.sum() - 1.0) > (1e-6 if getattr(weights, "dtype", None) == np.float32 else 1e-8):
+        raise ValueError(
+            f"The parameter 'weights' should be normalized, but got sum(weights) = {given.sum():.5f}"
+        )
+    return given
+
+
+def read_precisions_init(precisions: ArrayLike, kind: str, shape: tuple[int, ...]) -> Array:
+    """Return ``precisions_cholesky`` of initial precisions."""
+    given = read_start(f"{kind} precision", precisions, shape)
+    if kind not in WITH_MATRICES:
+        if not (given > 0.0).all():
+            raise ValueError(f"'{kind} precision' should be positive")
+        return np.sqrt(given)
+    is_symmetric = np.allclose(given, np.swapaxes(given, -1, -2))
+    if not is_symmetric or not (np.linalg.eigvalsh(given) > 0.0).all():
+        raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
+    # With rows and columns in reverse order the lower factor becomes the upper one.
+    return np.asarray(np.linalg.cholesky(given[..., ::-1, ::-1])[..., ::-1, ::-1], dtype=np.float64)
+
+
+def sample_on_device(theta: Any, kind: str, count: int, kernels: str, seed: int, dtype: Any) -> Any:
+    """Return random rows (count, d) of a Gaussian mixture and their components (count,), tensors.
+
+    Parameters
+    ----------
+    theta : GaussianTheta
+        The parameters.
+    kind : str
+        The kind of covariance.
+    count : int
+        Number of rows.
+    kernels : str
+        The device, as given by :func:`swiftem.data.as_source.kernels_of`.
+    seed : int
+        Of the draws, which differ from the CPU's.
+    dtype : dtype
+        Precision of the rows.
+    """
+    torch, device = torch_of("a sample"), kernels.removeprefix(DEVICE_KERNELS)
+    rng = torch.Generator(device=device).manual_seed(seed)
+    weights, means, factors = (
+        torch.from_numpy(np.array(part, dtype=np.float64, order="C")).to(device)  # factors may be flipped
+        for part in (theta.weights, theta.means, theta.precisions_cholesky)
+    )
+    labels = torch.multinomial(weights, count, replacement=True, generator=rng).sort().values
+    rows = torch.randn((count, means.shape[1]), dtype=torch.float64, device=device, generator=rng)
+    if kind == "full":  # U z = x
+        for m in range(len(means)):
+            here = labels == m
+            rows[here] = torch.linalg.solve_triangular(factors[m], rows[here], upper=True, left=False)
+    elif kind == "tied":
+        rows = torch.linalg.solve_triangular(factors, rows, upper=True, left=False)
+    else:
+        rows = rows / factors[labels].reshape(count, -1)
+    return (rows + means[labels]).to(getattr(torch, np.dtype(dtype).name)), labels

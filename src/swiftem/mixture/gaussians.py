@@ -28,7 +28,7 @@ from swiftem.core.checks import (
 )
 from swiftem.core.model import Model
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Rows, Theta
+from swiftem.core.types import Array, Index, Rows, Theta
 from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.components import (
@@ -40,13 +40,14 @@ from swiftem.mixture.components import (
     check_units,
     columns_of,
     different_rows,
+    drawn_labels,
     may_have_missing,
     mean_row,
+    share_largest,
     two_dimensional,
 )
-from swiftem.mixture.compute import COMPLETED, LINEAR
-from swiftem.mixture.compute.conditionals import completed, log_densities
-from swiftem.mixture.compute.numpy import log_joint, softmax
+from swiftem.mixture.compute.conditionals import completed, filled_cells, log_densities
+from swiftem.mixture.compute.numpy import COMPLETED, LINEAR, log_joint, lower_triangle, softmax
 from swiftem.mixture.covariance import COVARIANCES, OBSERVED, Covariance, GaussianTheta, widened
 from swiftem.mixture.prior import BoundPrior, NormalInverseWishart
 
@@ -305,7 +306,8 @@ class GaussianMixtureModel(Model):
         """Return the prior for centred data of this total weight; the penalty δ is one on the means."""
         kind, d = self.kind, len(centre)
         if self.prior is None:
-            return BoundPrior(np.zeros(d), self.delta, self.delta, kind.no_scale(d))
+            nothing = np.zeros((d, d) if kind.has_matrices else d)
+            return BoundPrior(np.zeros(d), self.delta, self.delta, nothing)
         prior = self.prior.bind(centre, has_matrices=kind.has_matrices)
         on_means = int(prior.mean_precision > 0.0)
         degrees = kind.degrees(prior.degrees, d, self.n_components, on_means)
@@ -322,6 +324,12 @@ class BoundGaussians(BoundComponents):
         The prior, for means of samples; zeros if there is none.
     """
 
+    ILL_DEFINED = (
+        "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
+        "instance caused by singleton or collapsed samples). Try to decrease the number of components, "
+        "increase reg_covar, or scale the input data."
+    )
+    REMEDY = "fewer components, a larger reg_covar or a prior"
     model: GaussianMixtureModel
     prior: BoundPrior
 
@@ -516,3 +524,116 @@ class BoundGaussians(BoundComponents):
         if len(of_squares):
             factors.squares[...] = of_squares
         return one
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a prior in counts keeps components without rows."""
+        return self.model.in_counts
+
+    @property
+    def n_free(self) -> int:
+        """Number of free parameters: the length of the statistics of complete rows, but for one weight."""
+        return replace(self.model, has_holes=False).size(self.d) - 1
+
+    @property
+    def about(self) -> Array:
+        """The centre."""
+        return self.centre
+
+    def with_share(self, share: float) -> BoundGaussians:
+        """Return the bound model with a prior in counts that has this share of its weight."""
+        if not self.model.in_counts:
+            return self
+        scaled = self.prior._replace(
+            mean_precision=self.prior.mean_precision * share,
+            degrees=self.prior.degrees * share,
+            scale=self.prior.scale * share,
+        )
+        epsilon = self.epsilon if self.model.concentration is None else self.epsilon * share
+        return replace(self, prior=scaled, epsilon=epsilon)
+
+    def for_start(self, y: Rows) -> Rows:
+        """Return the rows (b, d) for k-means, with the mean of their column in missing cells."""
+        return self.filled(two_dimensional(y)) if self.model.has_holes else y
+
+    def start_rows(self, responsibilities: Array, batch: Batch) -> Array:
+        """Return posterior rows (b, R) of responsibilities (b, M) of a start.
+
+        If rows are completed, their missing cells have mean and variance of their column.
+        """
+        if not self.kind.completes:
+            return responsibilities
+        r, z = responsibilities[:, :, None], self.centred(batch)
+        missing = np.isnan(z)
+        z[missing] = 0.0
+        row, column = lower_triangle(self.d)
+        products = z[:, row] * z[:, column]
+        products[:, row == column] += missing * self.column_variances
+        squares = (r.sum(axis=1, keepdims=True) if self.kind.is_shared else r) * products[:, None]
+        parts = responsibilities, r * z[:, None], squares
+        return np.hstack([part.reshape(len(z), -1) for part in parts])
+
+    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> GaussianTheta:
+        """Return the M-step of a start outside the domain; failing components get the covariance of all data.
+
+        Components without rows share weight and covariance of the largest, and are centred at ``rows``
+        (k, d): k-means may find fewer clusters than requested if rows repeat, and a wide component next to
+        narrow ones would lose its rows at once.
+        """
+        filled = s.copy()
+        parts = self.unpack(filled)
+        empty = share_largest(parts.weights, parts[:2] if self.kind.is_shared else parts)
+        theta = self.solve(filled)
+        if theta is None:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                means, covariances, _ = self.kind.moments(parts, self.prior, float(self.model.reg_covar))
+            whole = self.initial_theta(rng).covariances
+            covariances = self._replaced(covariances, self.collapsed(filled), whole)
+            factors = self.kind.factor(covariances)
+            if factors is None:
+                raise ValueError(self.ILL_DEFINED)
+            means = np.where(np.isfinite(means), means, 0.0) + self.centre
+            theta = GaussianTheta(parts.weights / parts.weights.sum(), means, covariances, factors)
+        means = theta.means.copy()
+        means[empty] = self.filled(rows)
+        made: GaussianTheta = theta._replace(means=means)
+        return made
+
+    def reset(
+        self, theta: Theta, s: Array, gone: Index, rows: Array, rng: np.random.Generator
+    ) -> GaussianTheta:
+        """Return θ with some components at ``rows`` (k, d), with the covariance of all data."""
+        whole = self.initial_theta(rng)
+        means, weights = theta.means.copy(), theta.weights.copy()
+        means[gone] = self.filled(rows)
+        weights[gone] = 1.0 / len(weights)
+        covariances = self._replaced(theta.covariances, gone, whole.covariances)
+        factors = self._replaced(theta.precisions_cholesky, gone, whole.precisions_cholesky)
+        return GaussianTheta(weights / weights.sum(), means, covariances, factors)
+
+    def _replaced(self, values: Array, gone: Index, whole: Array) -> Array:
+        """Return covariances, or their factors, with ``whole`` for the components ``gone``."""
+        if self.kind.is_shared:
+            return whole if len(gone) else values
+        values = values.copy()
+        values[gone] = whole[gone]
+        return values
+
+    def draw(self, theta: Theta, labels: Index, rng: np.random.Generator, s: Array | None = None) -> Array:
+        """Return random rows (b, d) of the components ``labels`` (b,)."""
+        noise = rng.normal(size=(len(labels), self.d))
+        return np.asarray(
+            theta.means[labels] + self.kind.coloured(noise, self.kind.factors_of(theta), labels)
+        )
+
+    def imputed(self, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None) -> Rows:
+        """Return rows (b, d) with conditional means, or draws, in missing cells."""
+        if not self.model.has_holes:
+            return y
+        labels = None if rng is None else drawn_labels(rows, rng)
+        if self.kind.completes:
+            noise = None if rng is None else rng.normal(size=y.shape)
+            return filled_cells(y, rows, theta.weights, theta.means, self.matrices(theta), labels, noise)
+        if rng is None or labels is None:
+            return np.where(np.isnan(y), rows @ theta.means, y)
+        return np.where(np.isnan(y), self.draw(theta, labels, rng), y)

@@ -25,18 +25,8 @@ from swiftem.mixture.families import Blocks, Family, Given, read_family
 from swiftem.mixture.families.observed import complete
 from swiftem.mixture.file import file_types, flat, read_params
 from swiftem.mixture.model import MixtureModel, MixtureTheta
-from swiftem.mixture.starts.family_starts import starts_of
-from swiftem.mixture.tables.auto import AUTO, auto_family, said_of
-from swiftem.mixture.tables.categories import (
-    Categories,
-    check_text,
-    decoded,
-    encoded,
-    find_categories,
-    of_places,
-    with_positive_weight,
-)
-from swiftem.mixture.tables.columns import BOOL, TEXT, TableColumn, is_frame, replaced, table_columns
+from swiftem.mixture.tables import columns as tables
+from swiftem.mixture.tables.columns import AUTO, Categories, TableColumn
 from swiftem.mixture.tables.profile import (
     ColumnOf,
     chosen_places,
@@ -47,8 +37,6 @@ from swiftem.mixture.tables.profile import (
 )
 from swiftem.show.numbers import counted
 from swiftem.show.table import Table
-
-__all__ = ["Mixture"]
 
 log = logging.getLogger("swiftem")
 
@@ -66,7 +54,7 @@ class Mixture(MixtureEstimator):
         example, with options in parentheses (``"binomial(trials=10)"``), or a family object. "auto" chooses
         by the types of columns, which a data frame has and an array of numbers has not; a line of the log
         (``swiftem``) and ``family_`` have its choice, and the rule is in
-        :mod:`swiftem.mixture.tables.auto`. For columns of several kinds, a dict of
+        :mod:`swiftem.mixture.tables.columns`. For columns of several kinds, a dict of
         these with the columns of each, by name if the input has column names, else by number:
         ``{"poisson": ["visits"], "bernoulli": ["yes", "member"]}``. Every column must be in exactly one
         block; blocks are independent given the component.
@@ -293,8 +281,8 @@ n_features_in_, feature_names_in_
         theta = self._theta()
         labels = np.sort(rng.choice(self.n_components, size=n_samples, p=theta.weights / theta.weights.sum()))
         bound = self._fitted().bind(ArraySource(np.zeros((1, self.n_features_in_))))
-        rows = starts_of(bound).draw(theta, labels, rng)
-        return _with_texts(rows, decoded(rows, self._texts_in(range(rows.shape[1])))), labels
+        rows = bound.draw(theta, labels, rng)
+        return _with_texts(rows, tables.decoded(rows, self._texts_in(range(rows.shape[1])))), labels
 
     @property
     def categories_(self) -> Categories:
@@ -313,7 +301,9 @@ n_features_in_, feature_names_in_
 
     def _texts_in(self, columns: Sequence[Any]) -> Categories:
         """Return the categories of text by place, of columns given by name or number."""
-        return of_places(self.__dict__.get("_texts", {}), columns, getattr(self, "feature_names_in_", ()))
+        return tables.of_places(
+            self.__dict__.get("_texts", {}), columns, getattr(self, "feature_names_in_", ())
+        )
 
     def _given_family(self) -> Given:
         """Return the family as given, or as chosen by the types of columns."""
@@ -328,9 +318,9 @@ n_features_in_, feature_names_in_
         X = in_numpy(X) if kernels_of(self.device, X) is None else X
         X = unmasked(X) if self._allows_missing else X
         refuse_table(X, takes_text=True)
-        columns = table_columns(X.y if type(X) is ArraySource else X)
+        columns = tables.table_columns(X.y if type(X) is ArraySource else X)
         if reset:
-            self._learn_columns(X, columns and with_positive_weight(columns, sample_weight))
+            self._learn_columns(X, columns and tables.with_positive_weight(columns, sample_weight))
         if columns is None:
             if "_texts" in self.__dict__:
                 raise ValueError(
@@ -338,23 +328,24 @@ n_features_in_, feature_names_in_
                     f"array, got {shown(X)}."
                 )
             return X
-        if any(column.kind == TEXT for column in columns):
-            check_text(columns, read_family(self._given_family()))
-        return encoded(X, columns, self._texts_in([column.name for column in columns]), of_fit=reset)
+        if any(column.kind == tables.TEXT for column in columns):
+            tables.check_text(columns, read_family(self._given_family()))
+        return tables.encoded(X, columns, self._texts_in([column.name for column in columns]), of_fit=reset)
 
     def _learn_columns(self, X: Any, columns: list[TableColumn] | None) -> None:
         """Choose families by type if that is wanted, and find the categories of columns."""
         for name in ("_texts", "_chosen"):
             self.__dict__.pop(name, None)
         if self.family == AUTO:
-            if columns is None or not (is_frame(X) or any(one.kind in (BOOL, TEXT) for one in columns)):
+            typed = {tables.BOOL, tables.TEXT} & {column.kind for column in columns or ()}
+            if columns is None or not (typed or tables.is_frame(X)):
                 raise ValueError(
                     "family must be given for data whose columns have no types, got 'auto' and "
                     f"{shown(X)}: name a family, such as 'poisson', or give a data frame."
                 )
-            self._chosen = auto_family(columns)
-            log.info("family='auto': %s.", said_of(self._chosen))
-        texts = find_categories(columns or ())
+            self._chosen = tables.auto_family(columns)
+            log.info("family='auto': %s.", tables.said_of(self._chosen))
+        texts = tables.find_categories(columns or ())
         if texts:
             self._texts = texts
 
@@ -387,12 +378,12 @@ n_features_in_, feature_names_in_
         (3, 2)
         """
         filled = super().impute(X, random_state)
-        columns = table_columns(X)
+        columns = tables.table_columns(X)
         if columns is None:
             return filled
-        texts = decoded(filled, self._texts_in([column.name for column in columns]))
-        if is_frame(X):
-            return replaced(X, dict(enumerate(filled.T)) | texts)
+        texts = tables.decoded(filled, self._texts_in([column.name for column in columns]))
+        if tables.is_frame(X):
+            return tables.replaced(X, dict(enumerate(filled.T)) | texts)
         return _with_texts(filled, texts)
 
     def _columns(self) -> list[ColumnOf]:
@@ -471,7 +462,7 @@ n_features_in_, feature_names_in_
         >>> [axes.get_title() for axes in mixture.plot()]
         ['column 0', 'column 1']
         """
-        from swiftem.mixture.tables.drawing import draw_columns
+        from swiftem.mixture.plots import draw_columns
 
         found = self._columns()
         chosen = chosen_places(columns, [column.name for column in found])

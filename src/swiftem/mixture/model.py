@@ -21,7 +21,7 @@ from swiftem.core.checks import (
 )
 from swiftem.core.model import Model
 from swiftem.core.source import Batch, Source
-from swiftem.core.types import Array, Rows, Theta
+from swiftem.core.types import Array, Index, Rows, Theta
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.components import (
     BLOCK,
@@ -33,12 +33,13 @@ from swiftem.mixture.components import (
     check_units,
     columns_of,
     different_rows,
+    drawn_labels,
     may_have_missing,
+    share_largest,
     two_dimensional,
     width_of,
 )
-from swiftem.mixture.compute import CHANNELS, CODES, LINEAR
-from swiftem.mixture.compute.numpy import softmax
+from swiftem.mixture.compute.numpy import CHANNELS, CODES, LINEAR, softmax
 from swiftem.mixture.families import Blocks, Family, Given, Params, read_family
 from swiftem.mixture.families.observed import complete, observed, widened
 
@@ -254,6 +255,11 @@ class BoundMixture(BoundComponents):
         Strength of the prior on the parameters, for means of samples.
     """
 
+    ILL_DEFINED = (
+        "Fitting the mixture failed because some components have no maximum likelihood parameters: use "
+        "fewer components or more smoothing."
+    )
+    REMEDY = "fewer components or more smoothing"
     model: MixtureModel
     mean: Array
     spread: Array
@@ -279,7 +285,7 @@ class BoundMixture(BoundComponents):
         """R: responsibilities, and as many numbers for each further channel."""
         return self.n_components * (1 + len(self.family.channels))
 
-    def start_rows(self, responsibilities: Array) -> Array:
+    def start_rows(self, responsibilities: Array, batch: Batch) -> Array:
         """Return rows (b, R) with the factors of channels at a start."""
         return np.hstack([responsibilities, *(value * responsibilities for value in self.family.channels)])
 
@@ -296,7 +302,7 @@ class BoundMixture(BoundComponents):
         """Return features half-way between rows (k, d), k ≤ M, and the mean of all data."""
         k = len(rows)
         batch = Batch(rows, np.ones(k), np.arange(k))
-        alone = self.start_rows(np.eye(k, self.n_components))
+        alone = self.start_rows(np.eye(k, self.n_components), batch)
         features = self.split(self.statistics(batch, alone, batch.weight)).sums[:k]
         return 0.5 * (features + self.mean)
 
@@ -405,6 +411,61 @@ class BoundMixture(BoundComponents):
         """Return factors that scale the features to a mean square of one."""
         scale = np.where(self.spread > 0.0, self.spread, 1.0)
         return np.concatenate([np.ones(self.n_components), np.tile(1.0 / scale, self.n_components)])
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a prior of at least one row keeps components without rows."""
+        return self.model.smoothing >= 1.0 or self.model.concentration is not None
+
+    @property
+    def n_free(self) -> int:
+        """Number of free parameters."""
+        return self.n_components - 1 + self.family.n_free(self.n_components, self.d)
+
+    @property
+    def about(self) -> Array:
+        """The mean of the features, used by the prior."""
+        return self.mean
+
+    def with_share(self, share: float) -> BoundMixture:
+        """Return the bound model with a weaker prior."""
+        return replace(self, kappa=self.kappa * share, epsilon=self.epsilon * share)
+
+    def for_start(self, y: Rows) -> Rows:
+        """Return the family's rows for k-means."""
+        return self.family.for_start(two_dimensional(y))
+
+    def mended(self, s: Array, rows: Array, rng: np.random.Generator) -> Theta:
+        """Return parameters of a start: components without rows share the largest one's weight."""
+        filled = s.copy()
+        parts = self.unpack(filled)
+        empty = share_largest(parts.weights, parts)
+        parts.sums[empty] = self.features_around(rows) * parts.weights[empty, None]
+        other = self.collapsed(filled)
+        parts.sums[other] = self.mean * parts.weights[other, None]
+        return self.m_step(filled)
+
+    def reset(self, theta: Theta, s: Array, gone: Index, rows: Array, rng: np.random.Generator) -> Theta:
+        """Return θ with some components half-way between rows and the mean of all data."""
+        filled = s.copy()
+        parts = self.unpack(filled)
+        parts.weights[gone] = 1.0 / self.n_components
+        parts.sums[gone] = self.features_around(rows) / self.n_components
+        return self.m_step(filled)
+
+    def draw(self, theta: Theta, labels: Index, rng: np.random.Generator, s: Array | None = None) -> Array:
+        """Return random rows of components; a conditional family takes some columns from statistics ``s``."""
+        if s is None:
+            return self.family.draw(theta.params, labels, rng)
+        with np.errstate(divide="ignore", invalid="ignore"):  # components without rows have no labels
+            _, means = self.means_of(self.unpack(s))
+        return self.family.redraw(theta.params, means, labels, rng)
+
+    def imputed(self, y: Rows, rows: Array, theta: Theta, rng: np.random.Generator | None) -> Rows:
+        """Return rows with conditional means or likely levels, or draws, in missing cells."""
+        if rng is None:
+            return self.family.imputed(y, rows, theta.params) if np.isnan(y).any() else y
+        return self.family.drawn(y, theta.params, drawn_labels(rows, rng), rng)
 
 
 def _read(shapes: Mapping[str, Any], params: Mapping[str, Any], prefix: str) -> Params:

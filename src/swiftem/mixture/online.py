@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,9 @@ from swiftem.core.schedules import Schedule
 from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.mixture.components import BoundComponents
+from swiftem.mixture.gaussians import GaussianMixtureModel
+from swiftem.mixture.model import MixtureModel
 from swiftem.mixture.resolve import kernels_for
-from swiftem.mixture.scores import AnyMixtureModel
-from swiftem.mixture.starts.family_starts import starts_of
-
-__all__ = ["OnlineMixture", "Past", "Reservoir"]
 
 KEPT, MOST_KEPT, PER_PARAMETER = 4096, 32_768, 8
 """Size of the sample of rows: minimum, maximum, and rows per estimated number."""
@@ -29,6 +27,7 @@ MOST_NUMBERS = 1 << 24
 POWER = 2.0
 """In a stream from scratch the weight of a row grows with this power of the total weight before it."""
 
+AnyMixtureModel: TypeAlias = GaussianMixtureModel | MixtureModel
 FitRows = Callable[[ArraySource, Theta | None], Theta]
 """Fits a few rows: from a new start, or from given parameters."""
 
@@ -84,8 +83,9 @@ class Reservoir:
         """Return an empty sample."""
         return cls(size, np.empty((0, d)), np.empty(0), np.empty(0))
 
-    def add(self, rows: NDArray[Any], weight: Array, rng: np.random.Generator) -> Reservoir:
-        """Return the sample after rows (b, d) of positive weights (b,) are added, in new arrays."""
+    def add(self, rows: NDArray[Any], weight: Array | None, rng: np.random.Generator) -> Reservoir:
+        """Return the sample after rows (b, d) of positive weights (b,), or 1, are added, in new arrays."""
+        weight = np.ones(len(rows)) if weight is None else weight
         rank = rng.exponential(size=len(rows)) / weight
         enters = rank < self.threshold
         left_out = float(rank[~enters].min(initial=inf))
@@ -170,43 +170,30 @@ class OnlineMixture:
         """Return the state after a first batch, which is fitted as a whole."""
         theta = fit_rows(source, None)
         bound = model.bind(source)
-        e_step = _problem(bound.model, source, bound).compute
+        e_step, seen = _problem(bound).compute, source.total_weight
         s = e_step.full(theta)
-        online = cls(
-            bound.model,
-            starts_of(bound).about,
-            s,
-            source.total_weight,
-            Reservoir.empty(_kept(bound.model, bound.d), bound.d).add(_rows(source), _weights(source), rng),
-            rng,
-            2.0 * source.total_weight,
-            -e_step.objective(theta),
-            1,
-        )
-        return online, theta
+        sample = Reservoir.empty(_kept(bound), bound.d).add(source.y, source.weight, rng)
+        about, value = bound.about, -e_step.objective(theta)
+        return cls(bound.model, about, s, seen, sample, rng, 2.0 * seen, value, 1), theta
 
     @classmethod
     def go_on(
-        cls,
-        model: AnyMixtureModel,
-        theta: Theta,
-        d: int,
-        centre: Array,
-        s: Array | None,
-        seen: float,
-        rng: np.random.Generator,
+        cls, model: AnyMixtureModel, theta: Theta, d: int, past: Past, rng: np.random.Generator
     ) -> OnlineMixture:
-        """Return the state after a fit to rows of weight ``seen``; its sample is drawn from the mixture.
+        """Return the state after a fit; its sample is drawn from the mixture.
 
-        If ``seen`` is zero, the parameters are only a start.
+        If the weight of its rows is zero, the parameters are only a start.
         """
+        s, centre, seen = past
+        if len(centre) != model.width(d) or (s is not None and len(s) != model.size(d)):
+            model = model.with_holes()
         bound: BoundComponents = model.bind(ArraySource(np.zeros((1, d))), centre=centre)
-        size = _kept(model, d)
+        size = _kept(bound)
         sample = Reservoir.empty(size, d)
         if s is None or not seen > 0.0:
             return cls(model, centre, np.empty(0), 0.0, sample, rng, 0.0)
         labels = rng.choice(bound.n_components, size=size, p=theta.weights / theta.weights.sum())
-        rows = starts_of(bound).draw(theta, labels, rng, s)
+        rows = bound.draw(theta, labels, rng, s)
         sample = sample.add(rows, np.full(size, seen / size), rng)
         return cls(model, centre, s, seen, sample, rng, 2.0 * seen, power=0.0)
 
@@ -221,14 +208,14 @@ class OnlineMixture:
             return self._widened().add(source, theta, fit_rows, step)
         seen = self.seen + source.total_weight
         bound = self._bind(source, seen)
-        e_step = _problem(self.model, source, bound).compute
+        e_step = _problem(bound).compute
         proxy = e_step.full(theta)
         now = replace(
             self,
             seen=seen,
             bound=-e_step.objective(theta),
             n_batches=self.n_batches + 1,
-            sample=self.sample.add(_rows(source), _weights(source), self.rng),
+            sample=self.sample.add(source.y, source.weight, self.rng),
         )
         gamma = 1.0 - (1.0 - source.total_weight / seen) ** (1.0 + self.power)
         if step is not None:
@@ -253,7 +240,7 @@ class OnlineMixture:
         if rows.n < self.model.n_components:
             return now, theta
         bound = self._bind(rows, self.seen)
-        e_step = _problem(self.model, rows, bound).compute
+        e_step = _problem(bound).compute
         try:
             fresh, near = fit_rows(rows, None), fit_rows(rows, theta)
         except ValueError:  # for example if all rows are equal: there is nothing better
@@ -280,26 +267,16 @@ class OnlineMixture:
     def _bind(self, source: ArraySource, seen: float) -> BoundComponents:
         """Return the model for a batch, its prior divided by the weight of all rows seen."""
         bound: BoundComponents = self.model.bind(source, centre=self.centre)
-        return starts_of(bound).with_share(source.total_weight / seen)
+        return bound.with_share(source.total_weight / seen)
 
 
-def _problem(model: AnyMixtureModel, source: ArraySource, bound: BoundComponents) -> Problem:
+def _problem(bound: BoundComponents) -> Problem:
     """Return the problem of a batch, with the kernels for its size."""
-    d = source.y.reshape(source.n, -1).shape[1]
-    return Problem(
-        model, source, bound=bound, placement=Placement.named(kernels_for(source.n, model.size(d)))
-    )
+    placement = Placement.named(kernels_for(bound.source.n, bound.size))
+    return Problem(bound.model, bound.source, bound=bound, placement=placement)
 
 
-def _kept(model: AnyMixtureModel, d: int) -> int:
+def _kept(bound: BoundComponents) -> int:
     """Return the size of the sample: enough rows to estimate the parameters, if memory allows it."""
-    rows = max(KEPT, min(PER_PARAMETER * int(model.size(d)), MOST_KEPT))
-    return min(rows, max(MOST_NUMBERS // d, int(model.n_components)))
-
-
-def _rows(source: ArraySource) -> NDArray[Any]:
-    return source.y.reshape(source.n, -1)
-
-
-def _weights(source: ArraySource) -> Array:
-    return np.ones(source.n) if source.weight is None else source.weight
+    rows = max(KEPT, min(PER_PARAMETER * bound.size, MOST_KEPT))
+    return min(rows, max(MOST_NUMBERS // bound.d, bound.n_components))

@@ -36,16 +36,6 @@ from swiftem.methods.accelerated import Acceleration, Squarem
 from swiftem.mixture.starts.find_starts import KindOfStart
 from swiftem.mixture.starts.settings import RaceSettings
 
-__all__ = [
-    "METHOD_NAMES",
-    "SMALL",
-    "Facts",
-    "MixtureSpec",
-    "iterations_in",
-    "kernels_for",
-    "resolve",
-]
-
 METHOD_NAMES = ("auto", *METHODS)
 BATCH_EM = EM()
 SMALL = 1 << 18

@@ -17,8 +17,7 @@ from swiftem.core.checks import check_real
 from swiftem.core.types import Array
 from swiftem.mixture.families import Columns, Family, Params
 from swiftem.mixture.families.gaussian import Standardised, standard
-
-__all__ = ["GaussianRegression"]
+from swiftem.regression.newton_em import Units
 
 NEGATIVE = -1e-8
 """Eigenvalues of E[x̃x̃ᵀ] below this are noise of a stochastic method: the step is rejected."""
@@ -68,19 +67,15 @@ class GaussianRegression(Standardised):
         i, j = np.tril_indices(z.shape[1])
         return np.concatenate([z, z[:, i] * z[:, j]], axis=1)
 
-    def _standard(self, params: Params) -> tuple[Array, Array]:
-        """Return b (M, d) and s² (M,)."""
-        beta = params["coefficients"]
-        centre, scale = self.unit(beta.shape[1])
-        b = np.empty_like(beta)
-        b[:, 1:] = beta[:, 1:] * scale[:-1] / scale[-1]
-        b[:, 0] = (beta[:, 0] + beta[:, 1:] @ centre[:-1] - centre[-1]) / scale[-1]
-        return b, params["variances"] / scale[-1] ** 2
+    def _units(self, d: int) -> Units:
+        """Return the units of d columns, the last of which is the response."""
+        centre, scale = self.unit(d)
+        return Units(True, centre[:-1], scale[:-1], centre[-1], scale[-1])
 
     def natural(self, params: Params) -> tuple[Array, Array]:
         """Return φ and c: minus half of the products of (−b, 1), divided by s²."""
-        b, noise = self._standard(params)
-        d = b.shape[1]
+        beta, d = params["coefficients"], params["coefficients"].shape[1]
+        b, noise = self._units(d).inside(beta, params["variances"])
         full = np.concatenate([b, -np.ones((len(b), 1))], axis=1)  # u − bᵀx̃ is −fullᵀ(1, v, u)
         i, j = np.tril_indices(d)
         products = full[:, 1 + i] * full[:, 1 + j] * np.where(i == j, 0.5, 1.0)
@@ -91,7 +86,6 @@ class GaussianRegression(Standardised):
         """Return coefficients and variances; None if the moments are not those of any rows."""
         moments = _moments(means)
         d = moments.shape[1] - 1
-        centre, scale = self.unit(d)
         first = 0 if self.intercept else 1
         gram, cross = moments[:, first:-1, first:-1], moments[:, first:-1, -1]
         values, vectors = np.linalg.eigh(gram)
@@ -103,10 +97,7 @@ class GaussianRegression(Standardised):
         b = np.zeros((len(means), d))
         b[:, first:] = np.einsum("mij,mj->mi", vectors, inverse * along)
         noise = moments[:, -1, -1] - (inverse * along * along).sum(axis=1)
-        variances = np.maximum(noise, self.floor) * scale[-1] ** 2
-        beta = np.empty_like(b)
-        beta[:, 1:] = b[:, 1:] * scale[-1] / scale[:-1]
-        beta[:, 0] = centre[-1] + scale[-1] * b[:, 0] - beta[:, 1:] @ centre[:-1]
+        beta, variances = self._units(d).outside(b, np.maximum(noise, self.floor))
         return {"coefficients": beta, "variances": variances} if (variances > 0.0).all() else None
 
     def draw(self, params: Params, labels: NDArray[Any], rng: np.random.Generator) -> Array:

@@ -40,6 +40,10 @@ class Regressions(NamedTuple):
     beta: Array
     variances: Array
 
+    def for_mixture(self) -> tuple[Array, dict[str, Array]]:
+        """Return weights and parameters as the mixture of rows (x, y) has them."""
+        return self.weights, {"coefficients": self.beta, "variances": self.variances}
+
 
 class Units(NamedTuple):
     """Centre and scale of the columns, (d,) each, and of the response; counts have none.
@@ -69,21 +73,20 @@ class Units(NamedTuple):
         standard = (rows - self.centre) / self.scale
         return np.column_stack([np.ones(len(rows)), standard]) if self.intercept else standard
 
-    def outside(self, now: Regressions) -> Regressions:
-        """Return parameters in the units of the data, intercepts first, zero if there is none."""
-        slopes = self.unit * (now.beta[:, 1:] if self.intercept else now.beta) / self.scale
-        constant = now.beta[:, 0] if self.intercept else np.zeros(len(slopes))
+    def outside(self, beta: Array, variances: Array) -> tuple[Array, Array]:
+        """Return coefficients, intercepts first, zero if there is none, and variances in the data's units."""
+        slopes = self.unit * (beta[:, 1:] if self.intercept else beta) / self.scale
+        constant = beta[:, 0] if self.intercept else np.zeros(len(slopes))
         first = self.shift + self.unit * constant - slopes @ self.centre
-        variances = now.variances * self.unit**2
-        return Regressions(now.weights / now.weights.sum(), np.column_stack([first, slopes]), variances)
+        return np.column_stack([first, slopes]), variances * self.unit**2
 
-    def inside(self, now: Regressions) -> Regressions:
-        """Return parameters, intercepts first, in standardised units: the inverse of :meth:`outside`."""
-        first, slopes = now.beta[:, 0], now.beta[:, 1:]
-        beta = slopes * self.scale / self.unit
+    def inside(self, beta: Array, variances: Array) -> tuple[Array, Array]:
+        """Return coefficients and variances in standardised units: the inverse of :meth:`outside`."""
+        first, slopes = beta[:, 0], beta[:, 1:] * self.scale / self.unit
         if self.intercept:
-            beta = np.column_stack([(first + slopes @ self.centre - self.shift) / self.unit, beta])
-        return Regressions(now.weights, beta, now.variances / self.unit**2)
+            first = (first + beta[:, 1:] @ self.centre - self.shift) / self.unit
+            slopes = np.column_stack([first, slopes])
+        return slopes, variances / self.unit**2
 
 
 def mean_of(eta: Array) -> Array:
@@ -126,7 +129,7 @@ def one_pass(
     """Return the next parameters, and the mean log-likelihood of the given ones, minus the penalty."""
     r, found = normalised(log_densities(family, X, y, now))
     r *= weight[:, None]
-    total = weight.sum()
+    total = float(weight.sum())
     value = float(weight @ found) / total
     value -= 0.5 * ridge * float(np.square(now.beta).sum()) / total
     beta, variances = now.beta.copy(), now.variances.copy()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,23 +13,29 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from swiftem.core.checkpoint import check_form
-from swiftem.core.checks import as_floats, check_simplex, in_numpy, shown
+from swiftem.core.checks import as_floats, check_simplex, in_numpy, read_sample_weight, shown
+from swiftem.core.problem import Problem
+from swiftem.core.source import Source
 from swiftem.core.types import Array
+from swiftem.data.array import ArraySource
+from swiftem.data.stored import StoredSource
 from swiftem.fit.checkpoint import Place, kept_apart
-from swiftem.fit.driver import Phase, drive
+from swiftem.fit.driver import Phase, StartWatch, drive
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
 from swiftem.fit.model_file import ModelContent
 from swiftem.fit.parameters import AT_LEAST_ONE, BOOLEAN, COMMON, NOT_NEGATIVE, Allowed, instance_of, one_of
-from swiftem.fit.validated import read_weights
-from swiftem.fit.watch import StartWatch
+from swiftem.fit.validated import Read, some_rows
 from swiftem.methods import EM, Method
+from swiftem.mixture.candidates import Candidates
+from swiftem.mixture.estimator import NUMBERS, criteria
 from swiftem.mixture.file import file_types
+from swiftem.mixture.mixture import Mixture
+from swiftem.mixture.model import MixtureTheta
 from swiftem.mixture.resolve import METHOD_NAMES
-from swiftem.mixture.scores import NUMBERS, criteria
+from swiftem.mixture.starts.settings import StartSettings
 from swiftem.mixture.tables.profile import chosen_places, component_table
 from swiftem.regression.gaussian_regression import GaussianRegression
-from swiftem.regression.joint_mixture import JointMixture
 from swiftem.regression.newton_em import (
     NewtonFit,
     NewtonPass,
@@ -39,7 +46,7 @@ from swiftem.regression.newton_em import (
     mean_of,
     normalised,
 )
-from swiftem.regression.responses import Observed, name_of, read_responses, read_rows
+from swiftem.regression.responses import Observed, check_counts, check_in_memory, name_of, read_responses
 from swiftem.show.numbers import counted, number_text
 from swiftem.show.table import Table
 
@@ -51,28 +58,27 @@ POINTS = 100
 MOST = 1e15
 """Largest mean of a Poisson draw: above it the normal distribution has the same digits."""
 
-OF_FIT = (
-    "converged_",
-    "n_iter_",
-    "method_",
-    "lower_bound_",
-    "lower_bounds_",
-    "history_",
-    "stationarity_",
+NO_X = (
+    "X must have no missing values in a mixture of regressions, which has no distribution of X, got NaN: "
+    "leave out such rows, or fill them in, for example by impute of a GaussianMixture with missing='ignore'."
 )
+
+OF_FIT = ("converged_", "n_iter_", "method_", "lower_bound_", "lower_bounds_", "history_", "stationarity_")
 """Attributes of the mixture of rows (x, y) that are those of the regressions."""
-OF_MIXTURE = (
-    "n_components",
-    "tol",
-    "smoothing",
-    "max_iter",
-    "n_init",
-    "random_state",
-    "warm_start",
-    "verbose",
-    "method",
-)
-"""Parameters of the regressions that are those of this mixture."""
+
+
+class JointMixture(Mixture):
+    """A mixture whose family is :class:`GaussianRegression`; it starts from regressions of a few rows."""
+
+    def _start_settings(self, problem: Problem, read: Read) -> StartSettings:
+        assert isinstance(self.family, GaussianRegression)
+        own = partial(
+            start_of_regressions,
+            n_components=self.n_components,
+            smoothing=self.smoothing,
+            intercept=self.family.intercept,
+        )
+        return replace(super()._start_settings(problem, read), own=own)
 
 
 @dataclass(eq=False, repr=False)
@@ -253,7 +259,7 @@ class RegressionMixture(Estimator):
             )
         self.response_name_ = name_of(y)
         if self.family == "gaussian":
-            mixture = self._joint() if goes_on else self._new_joint()
+            mixture = self._joint(is_new=not goes_on)
             mixture.fit(read.source.y, sample_weight=read.weight)
             self._take(mixture)
         else:
@@ -272,7 +278,7 @@ class RegressionMixture(Estimator):
 
         def make() -> list[Regressions]:
             if goes_on:
-                return [units.inside(self._now()._replace(variances=one))]
+                return [Regressions(self.weights_, *units.inside(self._now().beta, one))]
             random_state = check_random_state(self.random_state)
             seeds = (random_state.randint(2**31 - 1) for _ in range(self.n_init))
             made = ("poisson", design, values, weight, self.n_components, smoothing)
@@ -297,7 +303,8 @@ class RegressionMixture(Estimator):
 
             with self._watcher(len(starts)) as watcher:
                 fit = max(watcher.map(fitted), key=lambda found: found.bound)
-        self._set(units.outside(fit.now)._replace(variances=np.full(self.n_components, np.nan)))
+        beta, variances = units.outside(fit.now.beta, np.full(self.n_components, np.nan))
+        self._set(Regressions(fit.now.weights / fit.now.weights.sum(), beta, variances))
         self.n_iter_, self.converged_, self.method_ = int(fit.passes), fit.converged, "em"
         self.history_, self.lower_bound_ = History(fit.moments), fit.bound
         self.lower_bounds_ = [-moment.objective for moment in fit.moments]
@@ -327,7 +334,7 @@ class RegressionMixture(Estimator):
         if is_first:
             self.response_name_ = name_of(y)
         if len(read.rows):
-            mixture = self._new_joint() if is_first else self._joint()
+            mixture = self._joint(is_new=is_first)
             self._take(mixture.partial_fit(read.source.y, sample_weight=read.weight))
             self.log_likelihood_ = np.nan
         return self
@@ -347,12 +354,33 @@ class RegressionMixture(Estimator):
                 f"got {shown(self.method)}."
             )
 
+    def _rows(self, X: Any, *, reset: bool = False, **options: Any) -> Any:
+        """Return validated rows (n, d), and responses if ``options`` have them."""
+        check_in_memory("X", X)
+        try:
+            return self._validated(in_numpy(X), dtype=np.float64, reset=reset, **options)
+        except ValueError as error:
+            if str(error).startswith("Input X contains NaN"):
+                raise ValueError(NO_X) from None
+            raise
+
+    def _rows_and_responses(self, X: Any, y: Any, *, reset: bool = False) -> tuple[Array, Array]:
+        """Return validated rows (n, d) and responses (n,), NaN for missing ones."""
+        values, seen = read_responses(y)
+        rows, found = self._rows(X, reset=reset, y=values, y_numeric=True)
+        values = np.asarray(found, dtype=np.float64) if seen is None else np.where(seen, found, np.nan)
+        if self.family == "poisson":
+            check_counts(values)
+        return rows, values
+
     def _read_for_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool, least: int
     ) -> Observed:
-        rows, values, seen = read_responses(self, X, y, reset=reset)
-        weight = read_weights(sample_weight, rows, may_be_zero=least == 0)
-        kept = seen if weight is None else seen & (weight > 0.0)
+        """Return the rows of positive weight with an observed response, of which there are ``least``."""
+        rows, values = self._rows_and_responses(X, y, reset=reset)
+        weight = read_sample_weight(sample_weight, len(rows), may_be_zero=least == 0)
+        kept = ~np.isnan(values)
+        kept = kept if weight is None else kept & (weight > 0.0)
         if kept.sum() < least:
             having = "" if kept.all() else " with a positive weight and an observed y"
             raise ValueError(
@@ -362,28 +390,16 @@ class RegressionMixture(Estimator):
             return Observed(rows, values, weight)
         return Observed(rows[kept], values[kept], None if weight is None else weight[kept])
 
-    def _new_joint(self) -> JointMixture:
-        """Return an unfitted mixture of rows (x, y)."""
-        return self._like(JointMixture(family=GaussianRegression(intercept=bool(self.fit_intercept))))
-
-    def _joint(self) -> JointMixture:
-        """Return the fitted mixture of rows (x, y), with the parameters of today."""
-        known: JointMixture | None = self.__dict__.get("_mixture")
-        if known is None or known.n_components != self.n_components:
-            now = self._now()
-            known = JointMixture.from_parameters(
-                now.weights,
-                {"coefficients": now.beta, "variances": now.variances},
-                family=GaussianRegression(intercept=bool(self.fit_intercept)),
-            )
-        return self._like(known)
-
-    def _like(self, mixture: JointMixture) -> JointMixture:
-        """Give a mixture the parameters of this estimator."""
-        mixture.set_params(
-            **{name: getattr(self, name) for name in OF_MIXTURE},
-            init_params="random_from_data",
-        )
+    def _joint(self, *, is_new: bool = False) -> JointMixture:
+        """Return the mixture of rows (x, y), fitted unless ``is_new``, with the parameters of today."""
+        mixture: JointMixture | None = self.__dict__.get("_mixture")
+        family = GaussianRegression(intercept=bool(self.fit_intercept))
+        if is_new:
+            mixture = JointMixture(family=family)
+        elif mixture is None or mixture.n_components != self.n_components:
+            mixture = JointMixture.from_parameters(*self._now().for_mixture(), family=family)
+        shared = mixture.get_params(deep=False).keys() & self.get_params(deep=False).keys() - {"family"}
+        mixture.set_params(init_params="random_from_data", **{name: getattr(self, name) for name in shared})
         place: Place | None = vars(self).get("_checkpoint")
         return mixture if place is None else kept_apart(mixture, place)
 
@@ -400,12 +416,12 @@ class RegressionMixture(Estimator):
         self.weights_, self.variances_ = now.weights, now.variances
         self.intercept_, self.coef_ = now.beta[:, 0].copy(), now.beta[:, 1:].copy()
 
-    def _read(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
+    def _read(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[Array, Array, Array]:
         """Return rows, responses, NaN for missing ones, and weights."""
         check_is_fitted(self)
-        rows, values, seen = read_responses(self, X, y, reset=False)
-        weight = read_weights(in_numpy(sample_weight), rows)
-        return rows, np.where(seen, values, np.nan), np.ones(len(rows)) if weight is None else weight
+        rows, values = self._rows_and_responses(X, y)
+        weight = read_sample_weight(in_numpy(sample_weight), len(rows))
+        return rows, values, np.ones(len(rows)) if weight is None else weight
 
     def _now(self) -> Regressions:
         return Regressions(self.weights_, np.column_stack([self.intercept_, self.coef_]), self.variances_)
@@ -437,7 +453,10 @@ class RegressionMixture(Estimator):
             raise ValueError("y must have an observed value of positive weight, got none.")
         return total, float(weight.sum()), entropy
 
-    def _n_parameters(self) -> int:
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters, as in AIC and BIC."""
+        check_is_fitted(self)
         per_component = self.n_features_in_ + bool(self.fit_intercept) + (self.family == "gaussian")
         return int(self.n_components * (per_component + 1) - 1)
 
@@ -453,7 +472,7 @@ class RegressionMixture(Estimator):
             The regressors.
         """
         check_is_fitted(self)
-        return self._means(read_rows(self, X))
+        return self._means(self._rows(X))
 
     def _means(self, rows: Array) -> Array:
         eta = rows @ self.coef_.T + self.intercept_
@@ -481,8 +500,8 @@ class RegressionMixture(Estimator):
         """
         if y is None:
             check_is_fitted(self)
-            return np.repeat(self.weights_[None], len(read_rows(self, X)), axis=0)
-        rows, values, _ = self._read(X, y, None)
+            return np.repeat(self.weights_[None], len(self._rows(X)), axis=0)
+        rows, values, _ = self._read(X, y)
         return np.concatenate([r for _, r, _ in self._blocks(rows, values)])
 
     def predict_class(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.intp]:
@@ -503,7 +522,7 @@ class RegressionMixture(Estimator):
         X, y
             As in :meth:`predict_proba`.
         """
-        rows, values, _ = self._read(X, y, None)
+        rows, values, _ = self._read(X, y)
         return np.concatenate([log_likelihood for _, _, log_likelihood in self._blocks(rows, values)])
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -551,7 +570,7 @@ class RegressionMixture(Estimator):
 
     def _criteria(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> dict[str, float]:
         total, weight, entropy = self._totals(*self._read(X, y, sample_weight))
-        return criteria(total, weight, self._n_parameters(), entropy)
+        return criteria(total, weight, self.n_parameters_, entropy)
 
     def sample(self, X: ArrayLike) -> tuple[Array, NDArray[np.intp]]:
         """Return random responses (n,) of rows (n, d), and the components (n,) that they come from.
@@ -592,7 +611,7 @@ class RegressionMixture(Estimator):
         >>> lines.impute([[1.0], [2.0]], [3.5, np.nan])
         array([3.5, 5. ])
         """
-        _, values, _ = self._read(X, y, None)
+        _, values, _ = self._read(X, y)
         filled = self.predict(X) if random_state is None else self._drawn(X, random_state)[0]
         return np.where(np.isnan(values), filled, values)
 
@@ -638,10 +657,9 @@ class RegressionMixture(Estimator):
         rows = []
         for name, parts in self.profile_.items():
             for what, values in parts.items():
-                is_noise = what == "variance"
-                shown = np.sqrt(values) if is_noise else values
-                cells = (number_text(float(value)) for value in shown)
-                rows.append((name, "standard deviation" if is_noise else what, *cells))
+                if what == "variance":
+                    what, values = "standard deviation", np.sqrt(values)
+                rows.append((name, what, *(number_text(float(value)) for value in values)))
         count = counted(self.n_components, "regression")
         title = f"Mixture of {count}, {self.family}, of {self.response_name_ or 'y'}"
         return component_table(title, ("column", "parameter"), self.weights_, rows)
@@ -672,13 +690,13 @@ class RegressionMixture(Estimator):
         >>> [axes.get_title() for axes in lines.plot([[0.0], [1.0]], [1.0, 3.0])]
         ['column 0']
         """
-        from swiftem.mixture.tables.drawing import Curves, draw_curves
+        from swiftem.mixture.plots import Curves, draw_curves
 
         check_is_fitted(self)
-        rows = read_rows(self, X)
+        rows = self._rows(X)
         names = self._names()
         labels = None if y is None else self.predict_class(X, y)
-        values = None if y is None else self._read(X, y, None)[1]
+        values = None if y is None else self._read(X, y)[1]
         panels = []
         for place in chosen_places(columns, names):
             grid = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
@@ -721,8 +739,44 @@ class RegressionMixture(Estimator):
             raise ValueError(f"family_ must be a regression on {d} columns")
         if not (np.isfinite([*family.centre, *family.scale]).all() and min(family.scale) > 0.0):
             raise ValueError("family_ must have finite centres and positive scales")
-        now = self._now()
-        self._mixture = JointMixture.from_parameters(
-            now.weights, {"coefficients": now.beta, "variances": now.variances}, family=family
-        )
+        self._mixture = JointMixture.from_parameters(*self._now().for_mixture(), family=family)
         self._mixture._read_state(content, d + 1)
+
+
+def start_of_regressions(
+    source: Source,
+    random_state: np.random.RandomState,
+    *,
+    n_components: int,
+    smoothing: float,
+    intercept: bool,
+) -> MixtureTheta:
+    """Return the best of several starts whose components are regressions of a few rows (x, y)."""
+    rng = np.random.default_rng(random_state.randint(2**31 - 1))
+    given = cast("ArraySource | StoredSource", source)
+    rows = given if isinstance(given, ArraySource) else some_rows(given, n_components, random_state)
+    X, y = rows.y[:, :-1].astype(np.float64), rows.y[:, -1].astype(np.float64)
+    weight = np.ones(rows.n) if rows.weight is None else rows.weight
+    units = Units.of("gaussian", X, y, weight, intercept)
+    scaled = (y - units.shift) / units.unit
+    start = best_start("gaussian", units.design(X), scaled, weight, n_components, smoothing, rng)
+    weights = start.weights / start.weights.sum()
+    return MixtureTheta(*Regressions(weights, *units.outside(start.beta, start.variances)).for_mixture())
+
+
+def regression_candidates(
+    family: str, X: Any, y: Any, sample_weight: ArrayLike | None, parameters: Mapping[str, Any]
+) -> Candidates:
+    """Return mixtures of regressions on the rows with positive weight and an observed y."""
+    reader = RegressionMixture(1, family=family)
+    read = reader._read_for_fit(X, y, sample_weight, reset=True, least=2)
+    names = vars(reader).get("feature_names_in_")
+    return Candidates(
+        kind=f"{family} regression",
+        estimator=RegressionMixture,
+        parameters={"family": family, **parameters},
+        data=(read.rows, read.values, read.weight),
+        total_weight=float(len(read.rows) if read.weight is None else read.weight.sum()),
+        columns={} if names is None else {"feature_names_in_": names},
+        arrays=("coef_", "intercept_", "variances_"),
+    )

@@ -13,15 +13,8 @@ from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.data.array import ArraySource
 from swiftem.data.as_source import is_planned
-from swiftem.fit.validated import is_stored, validated
+from swiftem.fit.validated import is_stored
 from swiftem.mixture.tables.columns import is_missing
-
-__all__ = ["Observed", "name_of", "read_responses", "read_rows"]
-
-NO_X = (
-    "X must have no missing values in a mixture of regressions, which has no distribution of X, got NaN: "
-    "leave out such rows, or fill them in, for example by impute of a GaussianMixture with missing='ignore'."
-)
 
 
 class Observed(NamedTuple):
@@ -37,32 +30,24 @@ class Observed(NamedTuple):
         return ArraySource(np.column_stack([self.rows, self.values]), self.weight)
 
 
-def read_responses(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return rows (n, d), responses (n,) with zeros in place of missing ones, and which are observed."""
-    _check_in_memory("X", X)
-    _check_in_memory("y", y)
-    X, values = in_numpy(X), unmasked(in_numpy(y))
-    seen = None
-    if y is not None:
-        values, seen = _filled(values)
-    rows, found = _validated(estimator, X, y=values, y_numeric=True, reset=reset)
-    found = np.asarray(found, dtype=np.float64)
-    seen = np.ones(len(found), dtype=bool) if seen is None else seen
-    if estimator.family == "poisson":
-        bad = seen & ((found < 0) | (found != np.floor(found)))
-        if bad.any():
-            raise ValueError(f"y must be counts (0, 1, 2, ...) for family='poisson', got {found[bad][0]:g}.")
-    return rows, found, seen
+def read_responses(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    """Return responses with zeros in place of NaN, None and pandas' NA, and which are observed.
+
+    The second is None if none is missing, or if scikit-learn's validation has an error for them.
+    """
+    check_in_memory("y", y)
+    values = unmasked(in_numpy(y))
+    return (values, None) if y is None else _filled(values)
 
 
-def read_rows(estimator: Any, X: Any) -> Array:
-    """Return rows (n, d) without their responses."""
-    _check_in_memory("X", X)
-    rows: Array = _validated(estimator, in_numpy(X), reset=False)
-    return rows
+def check_counts(values: Array) -> None:
+    """Raise ValueError for observed responses that are not counts."""
+    bad = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
+    if bad.any():
+        raise ValueError(f"y must be counts (0, 1, 2, ...) for family='poisson', got {values[bad][0]:g}.")
 
 
-def _check_in_memory(name: str, data: Any) -> None:
+def check_in_memory(name: str, data: Any) -> None:
     """Raise TypeError for files, sources and Dask collections."""
     is_list = name == "y" and isinstance(data, list | tuple)  # of texts, not of files
     if isinstance(data, str | Source) or (is_stored(data) and not is_list) or is_planned(data):
@@ -72,17 +57,7 @@ def _check_in_memory(name: str, data: Any) -> None:
         )
 
 
-def _validated(estimator: Any, X: Any, **options: Any) -> Any:
-    try:
-        return validated(estimator, X, dtype=np.float64, **options)
-    except ValueError as error:
-        if str(error).startswith("Input X contains NaN"):
-            raise ValueError(NO_X) from None
-        raise
-
-
 def _filled(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
-    """Return responses with zeros in place of NaN, None and pandas' NA, and which are observed."""
     try:
         values = np.asarray(y)
     except ValueError:  # rows of unequal length: scikit-learn has the sentence

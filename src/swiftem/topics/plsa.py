@@ -21,13 +21,14 @@ from swiftem.core.checks import (
     check_int,
     check_real,
     check_simplex,
+    extent_of,
     in_numpy,
     is_tensor,
     shown,
 )
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import is_planned, like
-from swiftem.data.weights import extent_of
+from swiftem.data.documents.counts import canonical
 from swiftem.fit.config import budget
 from swiftem.fit.estimator import Estimator
 from swiftem.fit.history import History
@@ -44,7 +45,7 @@ from swiftem.fit.parameters import (
     one_of,
     with_callbacks,
 )
-from swiftem.fit.validated import chunk_by_chunk, validated
+from swiftem.fit.validated import chunk_by_chunk
 from swiftem.methods import Method
 from swiftem.show.table import Table
 from swiftem.topics import quality, read
@@ -52,8 +53,7 @@ from swiftem.topics.compute.corpus import Documents
 from swiftem.topics.compute.documents import counts_after
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.documents import m_step
-from swiftem.topics.first_topics import starts_of
-from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_allocator
+from swiftem.topics.fit import TopicFit, fit_topics, fitted_attributes, memory_allocator, starts_of
 from swiftem.topics.quality import LAMBDA
 from swiftem.topics.read import AnyDocuments
 from swiftem.topics.resolve import INITS, LEARN, METHOD_NAMES, beta_of, first_alpha, resolve, table_type
@@ -94,7 +94,7 @@ class PLSA(
         Number of topics, K.
     alpha : float, array-like of shape (K,) or "learn"
         Counts added to each document's topics. "learn" learns one for each topic from the documents, after
-        each of em's passes; see :mod:`swiftem.topics.em`.
+        each of em's passes; see :mod:`swiftem.topics.fit`.
     beta : float, array-like of shape (V,) or (K, V), or "auto"
         Counts added to each topic's words; "auto" is the smaller of 0.05 and 1/K. One row per topic makes
         seed words: a large number draws a word into a topic.
@@ -104,7 +104,7 @@ class PLSA(
         are at least 500 documents, 8 topics, and neither seed words nor given topics.
     decorrelation : float or "auto"
         How strongly topics other than the background repel each other: larger values make topics more
-        distinct, and predictions a little worse; see :mod:`swiftem.topics.em`. "auto" is 30
+        distinct, and predictions a little worse; see :mod:`swiftem.topics.fit`. "auto" is 30
         with the same conditions as ``background``, else 0. Both are for em's passes.
     method : "auto", a name in :data:`swiftem.methods.METHODS`, or a Method
         How to fit. "auto" reads each document once by sem and continues with em, whose passes leave each
@@ -286,7 +286,7 @@ class PLSA(
                 lambda _, watch: fit_topics(documents, spec, starts, seed, limits, watch, keeper)
             )
             self._forget("doc_topic_")
-            self.__dict__.update(fitted_attributes(fit, documents, spec))
+            self.__dict__.update(fitted_attributes(fit))
             if numbers is not None and isinstance(
                 every, Documents
             ):  # documents of weight zero have topics, too
@@ -337,7 +337,7 @@ class PLSA(
         raw = read.counts_in_memory(X)
         options = {"accept_sparse": "csr", "dtype": np.float64, "order": "C", "reset": reset}
         checked = {"ensure_non_negative": True, "ensure_all_finite": "allow-nan"}
-        return read.canonical(validated(self, raw, **options, **checked))
+        return canonical("X", self._validated(raw, **options, **checked))
 
     def _forget(self, *names: str) -> None:
         for name in names:
@@ -482,7 +482,7 @@ class PLSA(
         """
         check_is_fitted(self)
         if is_planned(X):
-            return chunk_by_chunk(self, "transform", X, columns=len(self.components_), dtype=np.float64)
+            return chunk_by_chunk(self.transform, X, columns=len(self.components_), dtype=np.float64)
         documents = self._documents(X, None, reset=False)
         assert not isinstance(documents, UnitDocuments)
         shares, _ = documents.fold_in(self.components_, self.alpha_, **FOLD_IN, likelihood=False)

@@ -17,8 +17,7 @@ from swiftem.topics.compute.units import UnitDocuments
 
 if TYPE_CHECKING:
     from swiftem.data.documents.counts import Counts
-    from swiftem.topics.compute.corpus import Documents
-    from swiftem.topics.compute.streamed import StreamedDocuments
+    from swiftem.topics.compute.corpus import Documents, StreamedDocuments
     from swiftem.topics.plsa import PLSA
 
 LAMBDA = 0.5

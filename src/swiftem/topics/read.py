@@ -9,20 +9,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import MemoryLimitError, check_not_lazy, in_numpy, is_tensor
+from swiftem.core.checks import (
+    MemoryLimitError,
+    check_not_lazy,
+    in_numpy,
+    is_tensor,
+    read_sample_weight,
+)
 from swiftem.core.files import in_words, scratch_array
 from swiftem.core.problem import BASE, Budget
 from swiftem.core.types import Array, Index
 from swiftem.data.as_source import DEVICE_KERNELS, counts_of_tensor, is_planned, kernels_of
 from swiftem.data.documents.corpus import open_documents
-from swiftem.data.documents.counts import DocumentSource, Sparse, checked_sparse, is_sparse
+from swiftem.data.documents.counts import DocumentSource, checked_sparse, is_sparse, stacked
 from swiftem.data.units.source import current_client, parts_of, token_of
-from swiftem.data.weights import check_weights
 from swiftem.fit.config import budget, device_memory_limit
-from swiftem.fit.validated import read_weights
 from swiftem.methods import VarianceReducedEM
-from swiftem.topics.compute.corpus import PIECES, DeviceDocuments, Documents, SmallDocuments
-from swiftem.topics.compute.streamed import BLOCK, StreamedDocuments
+from swiftem.topics.compute.corpus import (
+    BLOCK,
+    PIECES,
+    DeviceDocuments,
+    Documents,
+    SmallDocuments,
+    StreamedDocuments,
+)
 from swiftem.topics.compute.units import UnitDocuments
 from swiftem.topics.resolve import Facts, Place, TopicSpec
 
@@ -80,15 +90,15 @@ def documents_elsewhere(
 
 def counts_in_memory(X: Any) -> Any:
     """Return counts as an array or a sparse matrix, not validated; a file or a source is loaded."""
-    from scipy.sparse import csr_array, vstack
-
     if is_read(X):
-        return csr_array(vstack([block for _, block in open_documents(X).blocks(BLOCK)], format="csr"))
+        return stacked(block for _, block in open_documents(X).blocks(BLOCK))
     if not hasattr(X, "dtype") and isinstance(X, Sequence) and len(X) and isinstance(X[0], str):
         raise ValueError("X must be counts of words, got texts: count them with CountVectorizer first.")
     check_not_lazy("X", X)
     if is_planned(X):
-        X = _computed(X)
+        import dask
+
+        X = X.compute() if hasattr(X, "compute") else stacked(dask.compute(*X))
     X = counts_of_tensor(X) if is_tensor(X) else X
     if isinstance(X, np.matrix):
         X = np.asarray(X)
@@ -99,34 +109,6 @@ def counts_in_memory(X: Any) -> Any:
     return X
 
 
-def _computed(X: Any) -> Any:
-    """Return the counts of a Dask collection, or of a list of Delayed blocks, in memory."""
-    if hasattr(X, "compute"):
-        return X.compute()
-    import dask
-    from scipy.sparse import csr_array, vstack
-
-    return csr_array(vstack([csr_array(block) for block in dask.compute(*X)], format="csr"))
-
-
-def canonical(counts: Sparse) -> Counts:
-    """Return counts as a CSR array without zeros and duplicates."""
-    from scipy.sparse import csr_array
-
-    matrix = csr_array(counts)
-    if np.isnan(matrix.data).any():
-        raise ValueError(
-            "X must be counts, got NaN: put 0 where a document does not have a word, or leave the document "
-            "out."
-        )
-    if not matrix.has_canonical_format or not matrix.data.all():
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-    check_weights("X", matrix.data, "entry", "counts")
-    return matrix
-
-
 def weights_of(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = False) -> Array | None:
     """Return the validated weights of documents in memory, or None."""
     if is_planned(sample_weight):
@@ -134,7 +116,7 @@ def weights_of(sample_weight: ArrayLike | None, X: Any, *, may_be_zero: bool = F
 
         parts = parts_of("sample_weight", sample_weight)
         sample_weight = np.concatenate([np.asarray(part) for part in dask.compute(*parts)])
-    return read_weights(sample_weight, X, may_be_zero=may_be_zero)
+    return read_sample_weight(sample_weight, X.shape[0], may_be_zero=may_be_zero)
 
 
 def documents_in_memory(

@@ -17,10 +17,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import STRONGEST, as_numbers, check_int, check_real, in_numpy, shown
+from swiftem.core.checks import STRONGEST, as_numbers, check_int, check_real, extent_of, in_numpy, shown
 from swiftem.core.schedules import StepSize, power, sample_size
 from swiftem.core.types import Array
-from swiftem.data.weights import extent_of
 from swiftem.fit.stopping import MOST_PASSES
 from swiftem.methods import EM, METHODS, Accelerated, Averaged, Method, OnlineEM, VarianceReducedEM
 
@@ -98,14 +97,14 @@ class TopicSpec:
     leaves_one_out : bool
         Whether em leaves each token out of the counts that explain it.
     momentum : float
-        Strength of em's momentum, see :mod:`swiftem.topics.em`.
+        Strength of em's momentum, see :mod:`swiftem.topics.fit`.
     background, decorrelation : bool and float
         Whether topic 0 is a background, and how strongly topics repel each other; see
-        :mod:`swiftem.topics.em`.
+        :mod:`swiftem.topics.fit`.
     adds_background : bool
         Whether the background takes the place of another topic, instead of being the first of given ones.
     learns_alpha : bool
-        Whether α is learned; see :mod:`swiftem.topics.em`.
+        Whether α is learned; see :mod:`swiftem.topics.fit`.
     clustered : int
         Maximum number of documents that are clustered for a start; 0 for random topics.
     n_starts : int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, log, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from swiftem.core.checks import check_int, check_real, shown
+from swiftem.core.checks import check_real
 from swiftem.core.process import clock
 from swiftem.core.types import Array
 from swiftem.data.as_source import DEVICE_KERNELS, kernels_of
 from swiftem.fit.estimator import InterruptedWarning
-from swiftem.fit.selection import Selection
+from swiftem.fit.selection import Selection, read_numbers, teller
 from swiftem.show.table import Table
 from swiftem.topics.plsa import PLSA
 from swiftem.topics.resolve import Facts, resolve
@@ -73,7 +73,7 @@ class NumberOfTopics(NamedTuple):
 
 def select_topics(
     X: Any,
-    n_components: Sequence[int],
+    n_components: int | Iterable[int],
     *,
     held_out: float = 0.2,
     random_state: Any = 0,
@@ -91,7 +91,7 @@ def select_topics(
     ----------
     X : array-like or sparse, shape (D, V), path, DocumentSource, or Dask collection
         Counts, as in ``PLSA.fit``; files and collections are loaded. At least 50 documents must have words.
-    n_components : sequence of int
+    n_components : int or iterable of int
         Numbers of topics.
     held_out : float
         Share of the documents that are held out.
@@ -117,7 +117,7 @@ def select_topics(
     >>> select_topics(rng.poisson(3 * words), [2, 3, 4]).best.components_.shape
     (3, 30)
     """
-    numbers = sorted({check_int("n_components", number, minimum=1) for number in _sequence(n_components)})
+    numbers, say = read_numbers(n_components), teller(verbose)
     check_real("held_out", held_out, minimum=0.0, maximum=0.9)
     usual = PLSA(**parameters)
     counts, kernels = usual._counts(X, reset=True), kernels_of(usual.device, X)
@@ -125,7 +125,6 @@ def select_topics(
         parameters["device"] = kernels.removeprefix(DEVICE_KERNELS)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     parts = _divided(counts, numbers[0], held_out, rng)
-    say = verbose if callable(verbose) else print if verbose else lambda line: None
     compared: list[_Compared] = []
     interrupted = False
     try:
@@ -302,13 +301,6 @@ def _start_from(
         first = words / words.sum() if last.background_ is None else last.components_[last.background_]
         topics = np.concatenate([first[None], topics])
     return {"init": topics, "background": spec.background, "decorrelation": spec.decorrelation}
-
-
-def _sequence(numbers: Any) -> list[Any]:
-    found = list(numbers) if isinstance(numbers, Sequence | range | np.ndarray) else []
-    if not found or isinstance(numbers, str):
-        raise TypeError(f"n_components must be a list of numbers of topics, got {shown(numbers)}.")
-    return found
 
 
 def _perplexity(likelihoods: Array, groups: Sequence[Counts]) -> float:

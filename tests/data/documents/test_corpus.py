@@ -7,17 +7,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from table_files import write_file as write
 
 from swiftem.cli.out_file import write_table
 from swiftem.data import CorpusCounts, count_known_words, read_corpus, read_vocabulary
 from swiftem.data.documents.corpus import beginnings, recognise
 from swiftem.data.documents.text_files import vocabulary_beside
-
-
-def write(folder, content, name):
-    file = folder / name
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return file
 
 
 @pytest.mark.parametrize(
@@ -59,22 +54,12 @@ def test_lines(tmp_path):
     assert len(corpus) == 2
 
 
-def test_compressed_lines(tmp_path):
-    assert read_corpus(write(tmp_path, gzip.compress(b"rice\n"), "a.txt.gz")).words == ("rice",)
-
-
-def test_how_many_words_and_which_not(tmp_path):
-    file = write(tmp_path, "rice rice the maize fish fish fish\n", "a.txt")
-    assert read_corpus(file, n_words=1).words == ("fish",)
-    assert read_corpus(file, stop_words=["fish"]).words == ("maize", "rice", "the")
-
-
 def test_a_format_can_be_given(tmp_path):
     file = write(tmp_path, "1 0:1\n", "a.txt")
     assert read_corpus(file).format == "lda-c"
     with pytest.raises(ValueError, match="at least one word of three letters"):
         read_corpus(file, format="text")
-    with pytest.raises(ValueError, match="format must be 'auto' or 'text' or"):
+    with pytest.raises(ValueError, match="format must be 'auto', 'text', '"):
         read_corpus(file, format="word")
 
 
@@ -193,10 +178,8 @@ def test_vocabularies(tmp_path):
 
 
 def test_beginnings():
-    long, short = beginnings(["word " * 5000, "short\n"])
-    assert long.endswith("wor…") or long.endswith("word…")
-    assert (len(long), short) == (3999, "short")
     assert len(beginnings(["x" * 5000] * 400_000)[0]) == 199
+    assert beginnings(["word " * 5000, "short\n"])[1] == "short"
 
 
 def test_parts_must_fit():

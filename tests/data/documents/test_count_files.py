@@ -1,12 +1,13 @@
 """Counts of words in files: UCI, lda-c, MatrixMarket and ``.npz``, loaded and in blocks."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from anonymous_memory import peak
+from combinations.counts import FILES as FILE_KINDS
 from table_files import refused, sentence_of, traced_peak, write_file
 
 from swiftem.data import (
@@ -18,7 +19,6 @@ from swiftem.data import (
     read_count_matrix,
     read_lda_c,
 )
-from swiftem.data.documents import text_files
 
 UCI = b"3\n2\n4\n1 1 1\n1 2 1\n2 2 2\n3 1 5\n"
 LDA_C = b"2 0:1 1:1\n1 1:2\n1 0:5\n"
@@ -45,14 +45,6 @@ def refused_by_all(file, *expected):
     """Check that both ways to read a file refuse it by the same words."""
     refused(lambda: read_corpus(file), file, *expected)
     refused(lambda: blocks(file), file, *expected)
-
-
-def market(matrix, **options):
-    import io
-
-    buffer = io.BytesIO()
-    scipy.io.mmwrite(buffer, matrix, **options)
-    return buffer.getvalue()
 
 
 # What is read.
@@ -155,21 +147,19 @@ def test_vocabularies_that_do_not_fit(tmp_path):
         read_lda_c(file, tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
-    ("read", "name", "what"),
-    [
+def test_missing_files(tmp_path):
+    for read, name, what in (
         (read_bag_of_words, "a.txt", "a bag of words in UCI's format"),
         (read_count_matrix, "a.npz", "matrix of counts"),
         (read_count_matrix, "a.mtx", "matrix of counts"),
-    ],
-)
-def test_missing_files(tmp_path, read, name, what):
-    with pytest.raises(FileNotFoundError, match=f"{name} must be .*{what}.*does not exist"):
-        read(tmp_path / name)
+    ):
+        with pytest.raises(FileNotFoundError, match=f"{name} must be .*{what}.*does not exist"):
+            read(tmp_path / name)
 
 
 def test_matrices_of_other_kinds(tmp_path):
-    assert read_count_matrix(write(tmp_path, market(np.array(COUNTS)), "a.mtx")).n_tokens == 9
+    dense = FILE_KINDS["mtx of an array"].make(np.array(COUNTS), None, tmp_path).X
+    assert read_count_matrix(dense).n_tokens == 9
     pattern = "%%MatrixMarket matrix coordinate pattern general\n1 2 1\n1 2\n"
     assert read_count_matrix(write(tmp_path, pattern, "b.mtx")).counts.toarray().tolist() == [[0, 1]]
 
@@ -196,8 +186,6 @@ WRONG = [
     (uci(UCI[3:], b"\n"), "the number of entries in line 3, got ''"),
     (uci(b"3\n2\n4", b"0\n2\n4"), "the number of documents in line 1, got '0'"),
     (uci(b"2 2 2", b"2 2"), "got '2 2' in line 6"),
-    (uci(b"2 2 2", b"2 2 2 2"), "got '2 2 2 2' in line 6"),
-    (uci(b"2 2 2", b"2 2 1.5"), "got '2 2 1.5' in line 6"),
     (uci(b"2 2 2", b"two 2 2"), "got 'two 2 2' in line 6"),
     (uci(b"2 2 2", b"2 2 -2"), "count (whole numbers from 0) in each line, got '2 2 -2' in line 6"),
     (uci(b"2 2 2", b"2 3 2"), "words from 1 to 2, got 3 in line 6"),
@@ -216,9 +204,7 @@ WRONG = [
     (lda(b"1 0:1 1:1"), "got 1 and 2 pairs in line 2"),
     (lda(b"one 0:1"), "the number of pairs, and pairs such as 17:2, in each line, got 'one 0:1' in line 2"),
     (lda(b"-1 0:1"), "got '-1 0:1' in line 2"),
-    (lda(b"1 0-1"), "got '1 0-1' in line 2"),
     (lda(b"2 0:1:2 4"), "got '2 0:1:2 4' in line 2"),
-    (lda(b"1 0:1.5"), "got '1 0:1.5' in line 2"),
     (lda(b"1 0:-2"), "got '1 0:-2' in line 2"),
     (lda(b"1 -3:2"), "got '1 -3:2' in line 2"),
     (lda(b"1 2147483648:1"), "words from 0 to 2147483646, got 2147483648 in line 2"),
@@ -236,11 +222,8 @@ WRONG = [
     (mtx(b"3 1 5", b"3 1 5\n3 2 1"), "4 entries, as its line 2 says, got 5"),
     (mtx(b" 4\n", b" 3000000000\n"), "3,000,000,000 entries, as its line 2 says, got 4"),
     (("toy.mtx", HEAD + b"% 0.5\n2 3 2\n1 1 4\n2 2 2.5\n"), "got '2 2 2.5' in line 5"),
-    (mtx(b"2 2 2", b"2 2 -2"), "got '2 2 -2' in line 5"),
-    (mtx(b"2 2 2", b"2 2 2x"), "got '2 2 2x' in line 5"),
     (mtx(b"2 2 2", b"2 2 2 1"), "got '2 2 2 1' in line 5"),
     (mtx(b"2 2 2", b"2 2 1e3"), "got '2 2 1e3' in line 5"),
-    (mtx(b"2 2 2", b"2 2 1.5"), "got '2 2 1.5' in line 5"),
     (mtx(b"3 2 4", LONG + b" 2 4"), ""),
     (mtx(b"1 1 1", b"1 1 " + LONG), ""),
     (
@@ -255,16 +238,15 @@ WRONG = [
     ),
     (mtx(b"2 2 2", b"2 \x002 2"), "line"),
     (uci(b"2 2 2", b"2 \x002 2"), "line"),
-    (uci(b"3\n2\n4", b"3\n\x002\n4"), "line"),
 ]
 
 
 @pytest.mark.parametrize(("file", "expected"), WRONG)
-def test_what_is_wrong_is_named_with_its_line(tmp_path, monkeypatch, file, expected):
+def test_what_is_wrong_is_named_with_its_line(tmp_path, in_pieces, file, expected):
     name, content = file
     path = write(tmp_path, content, name)
     refused_by_all(path, expected)
-    monkeypatch.setattr(text_files, "PIECE", 8)  # lines are counted from piece to piece
+    in_pieces(8)  # lines are counted from piece to piece
     refused_by_all(path, expected)
 
 
@@ -295,19 +277,6 @@ def test_tokens_that_cannot_be_counted(tmp_path):
         (f"3 0:{most} 0:{most} 0:{most}\n", "toy.ldac"),
     ):
         refused_by_all(write(tmp_path, content, name), "at most 2^53 tokens")
-
-
-def test_what_is_wrong_in_npz(tmp_path):
-    file = tmp_path / "a.npz"
-    np.savez(file, a=np.eye(2))
-    refused_by_all(file, "must be a sparse matrix of counts, as scipy.sparse.save_npz writes it")
-    np.savez(file, a=np.array([{}], dtype=object), format=b"csr")
-    refused_by_all(file, "got another or a damaged file")
-    refused_by_all(write(tmp_path, b"PK nothing", "b.npz"), "got another or a damaged file")
-    sp.save_npz(file, sp.csr_array([[0, -1]]))
-    refused_by_all(file, "got -1 in row 0, column 1")
-    sp.save_npz(file, sp.csr_array([[1j]]))
-    refused_by_all(file, "it is a csr matrix of complex128")
 
 
 # Sizes that are only said: no more memory than the file's size is a reason for.
@@ -366,25 +335,13 @@ WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay", 
 
 def write_many(kind, folder, counts=MANY):
     """Write documents, some of them without words, in a format; return the file."""
-    rows = [row.tocoo() for row in (counts[[d]] for d in range(counts.shape[0]))]
-    if kind == "lda-c":
-        lines = [" ".join([str(r.nnz), *map("{}:{}".format, r.col, r.data)]) for r in rows]
-        return write_file(folder, "\n".join(lines) + "\n", "toy.ldac")
     if kind == "text":
         texts = [" ".join(np.repeat(WORDS, row)) for row in counts.toarray()]
         return write_file(folder, "".join(f"99 {line}\n" for line in texts), "toy.txt")
-    if kind == "npz":
-        sp.save_npz(folder / "toy.npz", counts)
-        return folder / "toy.npz"
-    if kind == "matrixmarket":
-        return write_file(folder, market(counts), "toy.mtx")
-    matrix = counts.tocoo()
-    lines = map("{} {} {}".format, matrix.row + 1, matrix.col + 1, matrix.data)
-    text = "\n".join([*map(str, (*counts.shape, counts.nnz)), *lines]).encode()
-    write_file(folder, "\n".join(WORDS), "vocab.toy.txt")
-    if kind == "uci.gz":
-        return write_file(folder, gzip.compress(text), "docword.toy.txt.gz")
-    return write_file(folder, text, "docword.toy.txt")
+    file = Path(FILE_KINDS[kind.removesuffix(".gz")].make(counts.toarray(), None, folder).X)
+    if kind.endswith(".gz"):
+        return write_file(folder, gzip.compress(file.read_bytes()), f"{file.name}.gz")
+    return file
 
 
 def opened(kind, folder, counts=MANY):
@@ -393,11 +350,11 @@ def opened(kind, folder, counts=MANY):
     return open_documents(write_many(kind, folder, counts), WORDS if kind == "text" else None)
 
 
-@pytest.mark.parametrize("kind", ["memory", "npz", "matrixmarket", "uci", "uci.gz", "lda-c", "text"])
+@pytest.mark.parametrize("kind", ["memory", "npz csr", "mtx", "uci", "uci.gz", "lda-c", "text"])
 @pytest.mark.parametrize("rows", [1, 7, 57, 100])
-def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "PIECE", 64)  # entries of a document in several pieces
-    counts = MANY[np.diff(MANY.indptr) > 0] if kind in ("npz", "matrixmarket") else MANY
+def test_blocks_are_the_documents_in_order(kind, rows, tmp_path, in_pieces):
+    in_pieces(64)  # entries of a document in several pieces
+    counts = MANY[np.diff(MANY.indptr) > 0] if kind in ("npz csr", "mtx") else MANY
     source, expected = opened(kind, tmp_path, counts), counts.toarray()
     assert isinstance(source, DocumentSource)
     assert source.n_words == 11

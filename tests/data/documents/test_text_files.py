@@ -69,15 +69,15 @@ def test_bad_paths(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 3, 8, 1000])
 @pytest.mark.parametrize("content", [b"1\n22\n\n a line that is longer\n333", b"\n\n", b"", b"no end"])
-def test_pieces_of_a_file_are_the_file(tmp_path, size, content, monkeypatch):
-    monkeypatch.setattr(text_files, "PIECE", size)
+def test_pieces_of_a_file_are_the_file(tmp_path, size, content, in_pieces):
+    in_pieces(size)
     pieces = list(text_files.read_pieces(write_file(tmp_path, content, "a.txt"), "a text"))
     assert b"".join(pieces) == content
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
 
 
-def test_lines_are_counted_from_piece_to_piece(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "PIECE", 8)
+def test_lines_are_counted_from_piece_to_piece(tmp_path, in_pieces):
+    in_pieces(8)
     file = write_file(tmp_path, "one\ntwo\n\nthree\nfour\nfive\n", "a.txt")
     expected = [(1, "one"), (2, "two"), (3, ""), (4, "three"), (5, "four"), (6, "five")]
     assert list(text_files.read_lines(file)) == expected

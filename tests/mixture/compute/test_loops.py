@@ -21,22 +21,6 @@ def test_exponentials_over_their_whole_range():
         np.testing.assert_allclose(values, np.exp(x[:size]), rtol=5e-16)
 
 
-def test_logits_far_below_the_largest_are_cut_off():
-    logits = np.array([[0.0, -1e6, 5.0], [-3.0, -3.0, -np.inf]])
-    largest = np.empty(2)
-    call(loops.shift, logits, np.array([1.0, 0.0, 0.0]), largest)
-    np.testing.assert_array_equal(largest, [5.0, -2.0])
-    np.testing.assert_array_equal(logits, [[-4.0, -100.0, 0.0], [0.0, -1.0, -100.0]])
-
-
-def test_dust_is_set_to_zero():
-    rows = np.array([[1.0, 1e-40, 1e-19], [2.0, 2.0, 1e-30]])
-    totals = np.empty(2)
-    call(loops.normalise, rows, totals)
-    np.testing.assert_allclose(rows, [[1.0, 0.0, 1e-19], [0.5, 0.5, 0.0]])
-    np.testing.assert_allclose(totals, [1.0, 4.0])
-
-
 def test_products_are_those_of_numpy():
     product = numba.njit(lambda x, y, out: loops.multiply(x, y, out))
     rng = np.random.default_rng(0)

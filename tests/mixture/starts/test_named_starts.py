@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 import swiftem
 from swiftem.core.problem import Problem
 from swiftem.data import ArraySource
-from swiftem.mixture.gaussian_parameters import covariances_of
+from swiftem.mixture.gaussian_mixture import covariances_of
 from swiftem.mixture.starts import named_starts
 from swiftem.mixture.starts.named_starts import make_start
 from swiftem.mixture.starts.settings import StartSettings

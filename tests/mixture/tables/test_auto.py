@@ -203,7 +203,9 @@ def test_selections_of_families():
             swiftem.select(X, [1], family=family)
 
 
-@pytest.mark.parametrize("broken", [3, [["job"]], {"dict": [["job", "ab"]]}, {"dict": [["job", [["a"]]]]}])
+@pytest.mark.parametrize(
+    "broken", [3, (("job",),), {"dict": [("job", "ab")]}, {"dict": [("job", (("a",),))]}]
+)
 def test_categories_of_a_damaged_file(broken, tmp_path):
     frame, _ = survey(300)
     mixture = Mixture(2, family="categorical", random_state=0).fit(frame[["job"]])

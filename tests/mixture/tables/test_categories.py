@@ -38,7 +38,7 @@ def test_the_codes_of_the_data_are_the_levels(kind, tmp_path):
     assert mixture.categories_ == dict.fromkeys(getattr(mixture, "feature_names_in_", range(4)), CODES)
     assert mixture.params_["probabilities"].shape == (2, 4, 6)
     numbered = fitted(np.searchsorted(CODES, X))
-    assert numbered._n_parameters() == mixture._n_parameters() == 1 + 2 * 4 * 5
+    assert numbered.n_parameters_ == mixture.n_parameters_ == 1 + 2 * 4 * 5
     if kind not in (*DASK, "units"):
         rel = max(made.precision, 1e-8)
         assert mixture.bic(rows) == pytest.approx(numbered.bic(np.searchsorted(CODES, X)), rel=rel)
@@ -52,7 +52,7 @@ def test_plain_codes_are_as_before():
 
 def test_given_levels_count_all_codes_from_zero():
     mixture = fitted(X, Categorical(levels=(12, 10, 10, 10)))
-    assert mixture._n_parameters() == 1 + 2 * (11 + 3 * 9)
+    assert mixture.n_parameters_ == 1 + 2 * (11 + 3 * 9)
     assert mixture.categories_[0] == tuple(range(12))
     assert np.isfinite(mixture.score_samples([[11, 0, 7, 6]])).all()
 
@@ -61,7 +61,7 @@ def test_only_codes_of_positive_weight():
     weight = np.where((X == 9).any(axis=1), 0.0, 2.0)
     mixture = fitted(X, sample_weight=weight)
     assert mixture.categories_ == dict.fromkeys(range(4), (1, 2, 3, 4, 5))
-    assert mixture._n_parameters() == 1 + 2 * 4 * 4
+    assert mixture.n_parameters_ == 1 + 2 * 4 * 4
     found = swiftem.select(X, [2], family="categorical", sample_weight=weight, random_state=0)
     assert found.table[0].n_parameters == 1 + 2 * 4 * 4
     text = pd.DataFrame(np.array(list("_abcde___z"), dtype=object)[X])
@@ -105,7 +105,7 @@ def test_missing_cells_are_filled_in_with_codes_of_the_user():
     plain = np.where(np.isnan(holes), np.nan, np.searchsorted(CODES, X))
     again = fitted(plain, missing="ignore")
     assert np.array_equal(np.searchsorted(CODES, mixture.impute(holes)), again.impute(plain))
-    assert again._n_parameters() == mixture._n_parameters()
+    assert again.n_parameters_ == mixture.n_parameters_
 
 
 def test_samples_of_text_are_text():
@@ -121,7 +121,7 @@ def test_codes_beside_numbers(family):
     table = pd.DataFrame(rows, columns=["a", "b", "x"]).astype({"a": int, "b": int})
     mixture = fitted(table, family)
     assert mixture.categories_ == {"a": CODES, "b": CODES}
-    assert mixture._n_parameters() == 1 + 2 * (2 * 5 + 2)
+    assert mixture.n_parameters_ == 1 + 2 * (2 * 5 + 2)
     drawn = mixture.sample(300)[0]
     assert set(np.unique(drawn[:, :2])) <= set(CODES)
     assert mixture.predict(table).shape == (600,)
@@ -134,14 +134,14 @@ def test_codes_beside_numbers(family):
 def test_a_stream_without_levels():
     first = X[(X < 9).all(axis=1) & (X != 3).all(axis=1)]
     mixture = Mixture(2, family="categorical", random_state=0).partial_fit(first)
-    assert mixture._n_parameters() == 1 + 2 * 4 * 3  # 1, 2, 4, 5
+    assert mixture.n_parameters_ == 1 + 2 * 4 * 3  # 1, 2, 4, 5
     assert mixture.categories_ == dict.fromkeys(range(4), (0, 1, 2, 3, 4, 5))
     mixture.partial_fit([[3, 0, 1, 1], [1, 1, 1, 1]])
-    assert mixture._n_parameters() == 1 + 2 * (4 * 3 + 2)
+    assert mixture.n_parameters_ == 1 + 2 * (4 * 3 + 2)
     with pytest.raises(ValueError, match=r"codes from 0 to 5 in column 2 \(levels=6.*levels=.*got 9"):
         mixture.partial_fit([[1, 1, 9, 1]])
     given = Mixture(2, family=Categorical(levels=(10,) * 4), random_state=0).partial_fit(first).partial_fit(X)
-    assert given._n_parameters() == 1 + 2 * 4 * 9
+    assert given.n_parameters_ == 1 + 2 * 4 * 9
 
 
 def test_files_keep_the_categories(tmp_path):
@@ -153,7 +153,7 @@ def test_files_keep_the_categories(tmp_path):
         loaded = Mixture.load(tmp_path / f"{number}.model")
         assert loaded.categories_ == mixture.categories_
         assert loaded.family_ == mixture.family_
-        assert loaded._n_parameters() == mixture._n_parameters()
+        assert loaded.n_parameters_ == mixture.n_parameters_
         rows = pd.DataFrame(X, columns=list("abcd")) if number == 1 else X
         assert np.array_equal(loaded.predict(rows), mixture.predict(rows))
         assert loaded.partial_fit(rows).family_ == mixture.partial_fit(rows).family_

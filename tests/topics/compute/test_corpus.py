@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import swiftem.topics.compute.streamed as streamed
 from swiftem.data import CsrDocuments
-from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments
+from swiftem.topics.compute import corpus
+from swiftem.topics.compute.corpus import PIECES, Documents, SmallDocuments, StreamedDocuments
 
 
 def test_lengths_and_total():
@@ -43,44 +43,33 @@ def test_nothing_at_all(kind):
     np.testing.assert_allclose(found, 0.5)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_many_pieces_give_the_sums_of_one(dtype, monkeypatch):
-    """Pieces are added in groups, a group to what the ones before have given, and words in ranges."""
+@pytest.mark.parametrize("blocks", [False, True])
+def test_many_pieces_give_the_sums_of_one(dtype, blocks, monkeypatch):
+    """Pieces are added in groups, a group to what the ones before have given, and words in ranges.
+
+    Sums are emptied into a total in float64 whenever they have more entries than are allowed.
+    """
     rng = np.random.default_rng(0)
-    X = sp.csr_array(rng.poisson(0.5, size=(60, 30)).astype(float))
+    X = sp.csr_array(rng.poisson(0.5, size=(150, 30)).astype(float))
     topics, alpha = np.asfortranarray(rng.dirichlet(np.ones(30), size=5)), np.full(5, 0.1)
 
-    def sums():
-        found = np.full((60, 5), 0.2)
-        given = Documents(X, dtype=dtype)
-        passes = [given.em_pass(found, topics, alpha)[0] for _ in range(2)]
-        left = given.em_pass(found, topics, alpha, (np.full(5, 40.0), np.full((1, 1), 0.1)))[0]
-        batch = given.sums(found, np.ascontiguousarray(topics.T), alpha, 3, 0.0)[0]
-        return (*passes, left, batch.T, found.T)
+    def sums(given):
+        found = np.full((150, 5), 0.2)
+        passes = [given.em_pass(found, topics, alpha) for _ in range(2)]
+        passes.append(given.em_pass(found, topics, alpha, (np.full(5, 40.0), np.full((1, 1), 0.1))))
+        passes.append(given.sums(found, np.ascontiguousarray(topics.T), alpha, 3, 0.0))
+        return [found, *(part for found in passes for part in found)]
 
-    one = sums()
-    monkeypatch.setattr("swiftem.topics.compute.corpus.MOST_ENTRIES", 30)
-    monkeypatch.setattr("swiftem.topics.compute.corpus.LEAST_NUMBERS", 0)
-    assert Documents(X).n_entries > 2 * PIECES * 30
-    for few, many in zip(one, sums(), strict=True):
-        np.testing.assert_allclose(many, few, rtol=1e-12 if dtype is np.float64 else 1e-5)
-
-
-@pytest.mark.parametrize("most", [1, 100, 1 << 22])
-def test_sums_of_blocks_are_added_once(most, monkeypatch):
-    """Sums of pieces are emptied into a total in float64 whenever they have more than ``most`` entries."""
-    rng = np.random.default_rng(0)
-    X = sp.csr_array(rng.poisson(0.5, size=(40, 30)).astype(float))
-    topics, start = np.asfortranarray(rng.dirichlet(np.ones(30), size=5)), rng.dirichlet(np.ones(5), size=40)
-    monkeypatch.setattr(streamed, "BLOCK", 7)
-    monkeypatch.setattr("swiftem.topics.compute.corpus.MOST_ENTRIES", most)
-    found = [start.copy(), start.copy()]
-    blocks = streamed.StreamedDocuments(CsrDocuments(X))
-    sums, value = blocks.em_pass(found[0], topics, np.full(5, 0.1))
-    expected, log_likelihood = Documents(X).em_pass(found[1], topics, np.full(5, 0.1))
-    np.testing.assert_allclose(sums, expected, rtol=1e-12)
-    np.testing.assert_array_equal(*found)
-    assert value == pytest.approx(log_likelihood, rel=1e-12)
+    one = sums(Documents(X, dtype=dtype))
+    monkeypatch.setattr(corpus, "LEAST_NUMBERS", 0)
+    for most in (1, 30, 100, 1 << 22):
+        monkeypatch.setattr(corpus, "MOST_ENTRIES", most)
+        many = StreamedDocuments(CsrDocuments(X)) if blocks else Documents(X)
+        many.dtype = dtype
+        for few, other in zip(one, sums(many), strict=True):
+            np.testing.assert_allclose(other, few, rtol=1e-12 if dtype is np.float64 else 1e-5)
 
 
 def test_tables_are_padded_rounded_and_have_no_tiny_numbers():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import assert_close
+from topic_fits import assert_same_with_any_threads
 
 import swiftem
 from swiftem import methods, models
-from swiftem.kernels.threads import get_threads, set_threads
 from swiftem.kernels.vector import padded
 from swiftem.topics.compute.corpus import Documents, SmallDocuments
 from swiftem.topics.compute.passes_kernels import ROOM
@@ -81,83 +81,53 @@ def case(request):
     return CASES[request.param]()
 
 
-def plain_pass(X, documents, topics, alpha, weight):
-    """Return topics of documents, counts of words and the log-likelihood of a pass in NumPy."""
-    found = documents.copy()
-    counts, value = SmallDocuments(X, weight).em_pass(found, topics, alpha)
-    return found, counts.T, value
-
-
-def test_a_pass_is_that_of_the_reference(case):
-    X, documents, topics, alpha, weight = case
-    expected, by_word, value = plain_pass(*case)
-    found = documents.copy()
-    counts, got = Documents(X, weight).em_pass(found, topics, alpha)
-    assert_close(found, expected)
-    assert_close(counts.T, by_word)
-    assert got == pytest.approx(value, rel=1e-12)
-
-
-def leave_one_out(X, documents, topics, alpha, weight, betas="one", dtype=np.float64):
-    """Return the results of the plain and of the compiled pass that leaves one out."""
-    rng = np.random.default_rng(2)
+def passes(X, documents, topics, alpha, weight, betas=None, dtype=np.float64):
+    """Return what the plain and the compiled pass give, with ``betas`` those that leave one out."""
+    rng, left_out = np.random.default_rng(2), None
     totals = 5.0 + 20.0 * rng.random(topics.shape[0])
-    shape = {"one": (1, 1), "of words": (1, topics.shape[1]), "each": topics.shape}[betas]
-    beta = rng.random(shape) * 0.3
+    shapes = {"one": (1, 1), "of words": (1, topics.shape[1]), "each": topics.shape}
+    if betas is not None:
+        left_out = totals, rng.random(shapes[betas]) * 0.3
     results = []
     for given in (SmallDocuments(X, weight), Documents(X, weight, dtype)):
         found = documents.copy()
-        counts, value = given.em_pass(found, topics, alpha, (totals, beta))
+        counts, value = given.em_pass(found, topics, alpha, left_out)
         results.append((found, counts.T, value))
     return results
 
 
-@pytest.mark.parametrize("betas", ["one", "of words", "each"])
-def test_a_pass_that_leaves_one_out_is_that_of_the_reference(case, betas):
+@pytest.mark.parametrize("betas", [None, "one", "of words", "each"])
+def test_a_pass_is_that_of_the_reference(case, betas):
     X, *_, weight = case
-    (expected, sums_expected, value), (found, sums, got) = leave_one_out(*case, betas)
+    (expected, sums_expected, value), (found, sums, got) = passes(*case, betas)
     assert_close(found, expected)
     assert_close(sums, sums_expected)
     assert got == pytest.approx(value, rel=1e-12)
-    assert sums.sum() == pytest.approx(weight @ np.asarray(X.sum(axis=1)).ravel(), rel=1e-9)
+    if betas is not None:  # words that no topic has are explained, too
+        assert sums.sum() == pytest.approx(weight @ np.asarray(X.sum(axis=1)).ravel(), rel=1e-9)
 
 
-@pytest.mark.parametrize(("n_topics", "dtype"), [(16, np.float32), (20, np.float32), (40, np.float32), (64, np.float32), (9, np.float64), (24, np.float64), (32, np.float64), (64, np.float64), (65, np.float64), (129, np.float64), (130, np.float32), (260, np.float32)])  # fmt: skip # noqa: E501
+SINGLE, DOUBLE = np.float32, np.float64
+SIZES = [
+    *((n, DOUBLE) for n in (3, 9, 24, 32, 40, 64, 65, 129)),
+    *((n, SINGLE) for n in (3, 16, 20, 40, 64, 130, 260)),
+]
+
+
+@pytest.mark.parametrize(("n_topics", "dtype"), SIZES)
 def test_blocks_of_entries_and_lines_of_topics(n_topics, dtype):
-    """Documents of one entry to three more than two blocks, with 16, 8 or 4 entries in work."""
-    rng = np.random.default_rng(0)
-    X = (np.arange(40) <= np.arange(35)[:, None]) * rng.integers(1, 4, size=(35, 40))
-    documents, topics = rng.dirichlet(np.ones(n_topics), size=35), rng.dirichlet(np.ones(40), size=n_topics)
-    given = sp.csr_array(X.astype(float)), documents, topics, rng.random(n_topics), rng.random(35) * 2
-    close = 1e-12 if dtype is np.float64 else 3e-6
-    found = documents.copy()
-    counts, value = Documents(given[0], given[4], dtype).em_pass(found, topics, given[3])
-    expected = plain_pass(*given)
-    for one, two in ((expected, (found, counts.T, value)), leave_one_out(*given, dtype=dtype)):
-        for exact, got in zip(one, two, strict=True):
-            scale = np.abs(exact).max()
-            np.testing.assert_allclose(got / scale, exact / scale, rtol=0, atol=close)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n_topics", [3, 40])
-def test_documents_of_every_length_in_entries(n_topics, dtype):
-    """Entries are processed in groups, of which the last one may be smaller."""
-    lengths = [0, 1, 2, 3, 4, 5, 15, 16, 17, ROOM - 1, ROOM, ROOM + 1, 2 * ROOM + 7, 1]
+    """Documents of any length in entries, which are processed in groups; the last group may be smaller."""
+    lengths = [*range(36), ROOM - 1, ROOM, ROOM + 1, 2 * ROOM + 7, 1]
     begin = np.r_[0, np.cumsum(lengths)]
     rng = np.random.default_rng(0)
     count, word = rng.integers(1, 4, size=begin[-1]).astype(float), rng.integers(0, 50, size=begin[-1])
     X = sp.csr_array((count, word, begin), shape=(len(lengths), 50))
-    start = rng.dirichlet(np.ones(n_topics), size=len(lengths))
-    topics, alpha = rng.dirichlet(np.ones(50), size=n_topics), np.full(n_topics, 0.1)
-    given = X, start, topics, alpha, np.linspace(0.5, 2.0, len(lengths))
-    expected = plain_pass(*given)
-    found = start.copy()
-    counts, value = Documents(X, given[4], dtype).em_pass(found, topics, alpha)
-    for one, two in ((expected, (found, counts.T, value)), leave_one_out(*given, dtype=dtype)):
-        for exact, got in zip(one, two, strict=True):
+    start, topics = rng.dirichlet(np.ones(n_topics), size=len(lengths)), rng.dirichlet(np.ones(50), n_topics)
+    given = X, start, topics, rng.random(n_topics), np.linspace(0.5, 2.0, len(lengths))
+    for betas in (None, "one"):
+        for exact, got in zip(*passes(*given, betas, dtype), strict=True):
             scale = np.abs(exact).max()
-            close = 1e-13 if dtype is np.float64 else 1e-6
+            close = 1e-12 if dtype is DOUBLE else 3e-6
             np.testing.assert_allclose(got / scale, exact / scale, rtol=0, atol=close)
 
 
@@ -182,28 +152,21 @@ def test_logarithms_in_float32():
     assert table[0, -1] == np.float32(np.log(1e-150))
 
 
-SINGLE = [name for name in CASES if name != "small numbers"]
+usual_numbers = pytest.mark.parametrize("name", [name for name in CASES if name != "small numbers"])
 
 
-@pytest.mark.parametrize("name", SINGLE)
-def test_passes_in_float32_are_close_to_the_reference(name):
+@usual_numbers
+@pytest.mark.parametrize("betas", [None, "one", "each"])
+def test_passes_in_float32_are_close_to_the_reference(name, betas):
     """Not to the bit: a test against float64 tables in both."""
-    X, documents, topics, alpha, weight = CASES[name]()
-    expected = plain_pass(X, documents, topics, alpha, weight)
-    found = documents.copy()
-    counts, value = Documents(X, weight, np.float32).em_pass(found, topics, alpha)
-    results = [(expected, (found, counts.T, value))]
-    results += [
-        leave_one_out(X, documents, topics, alpha, weight, betas, np.float32) for betas in ("one", "each")
-    ]
-    for one, two in results:
-        for exact, single in zip(one, two, strict=True):
-            scale = max(1.0, np.abs(exact).max())
-            np.testing.assert_allclose(single / scale, exact / scale, rtol=0, atol=3e-6)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+    plain, found = passes(*CASES[name](), betas, SINGLE)
+    for exact, single in zip(plain, found, strict=True):
+        scale = max(1.0, np.abs(exact).max())
+        np.testing.assert_allclose(single / scale, exact / scale, rtol=0, atol=3e-6)
+    np.testing.assert_allclose(found[0].sum(axis=1), 1.0, rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@usual_numbers
 def test_folding_in_in_float32_is_close_to_the_reference(name):
     X, _, topics, alpha, weight = CASES[name]()
     one, value = Documents(X, weight).fold_in(topics, alpha, max_iter=200, tol=1e-4)
@@ -291,19 +254,6 @@ def test_nothing_is_subnormal(case):
         assert np.isfinite(values).all()
 
 
-def test_topics_that_die_are_read_as_zero():
-    X = sp.csr_array(np.repeat([[9.0, 1.0, 0.0], [0.0, 1.0, 9.0]], 20, axis=0))
-    documents, topics = np.full((40, 2), 0.5), np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
-    whole = Documents(X)
-    for _ in range(400):
-        counts, _ = whole.em_pass(documents, topics, np.zeros(2))
-        topics = m_step(counts, np.zeros((1, 1)))
-    for values in (documents, topics, counts):
-        assert not ((values > 0) & (values < 1e-161)).any()
-    assert (documents == 0).any()
-    assert (topics == 0).any()
-
-
 @pytest.mark.parametrize("kind", [Documents, SmallDocuments])
 def test_gathered_documents_are_the_documents(kind):
     X, *_ = empty_documents()
@@ -334,41 +284,22 @@ def test_passes_are_iterations_of_em(make):
     np.testing.assert_allclose(topics, result.theta.topic_word, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", [corpus, empty_documents, fractional, weights])
-def test_em_never_decreases_the_penalised_likelihood(make):
-    X, documents, topics, alpha, weight = make()
-    whole, values = Documents(X, weight), []
-    for _ in range(40):
-        penalty = (weight[:, None] * alpha * np.log(documents)).sum() + 0.1 * np.log(topics).sum()
-        counts, value = whole.em_pass(documents, topics, alpha)
-        values.append(value + penalty)
-        topics = m_step(counts, np.full((1, 1), 0.1))
-    assert (np.diff(values) > -1e-9 * abs(values[0])).all()
-
-
 @pytest.fixture(scope="module")
 def large():
     return corpus(4000, 300, 7, density=0.3)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [DOUBLE, SINGLE])
 def test_threads_change_no_bit(large, dtype):
     X, documents, topics, alpha, weight = large
-    before, found = get_threads(), []
-    try:
-        for threads in (1, 2, 3):
-            set_threads(threads)
-            whole, here = Documents(X, weight, dtype), documents.copy()
-            counts, value = whole.em_pass(here, topics, alpha)
-            start = documents.copy()
-            sums, evaluations = whole.sums(start, np.ascontiguousarray(topics.T), alpha, 5, 1e-2)
-            found.append((counts, value, here, sums, evaluations, start, *whole.fold_in(topics, alpha)))
-    finally:
-        set_threads(before)
+
+    def results():
+        whole, here, start = Documents(X, weight, dtype), documents.copy(), documents.copy()
+        sums = whole.sums(start, np.ascontiguousarray(topics.T), alpha, 5, 1e-2)
+        return (*whole.em_pass(here, topics, alpha), here, *sums, start, *whole.fold_in(topics, alpha))
+
+    assert_same_with_any_threads(results)
     assert len(Documents(X).pieces()) == 8
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(one, two)
 
 
 def test_an_interrupted_pass_leaves_no_thread_at_work(large):

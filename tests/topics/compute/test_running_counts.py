@@ -3,35 +3,35 @@
 import numpy as np
 import pytest
 
-from swiftem.topics import documents as models
 from swiftem.topics.compute import documents as document_lane
+from swiftem.topics.compute import passes_kernels
 from swiftem.topics.compute.documents import RunningCounts
-from swiftem.topics.documents import m_step
+from swiftem.topics.compute.numpy import by_rows
+from swiftem.topics.documents import FLUSH, m_step
 
 K = 4
 
 
 @pytest.mark.parametrize("gammas", [[0.3, 0.1, 0.02], [1.0, 0.5], [0.9] * 120], ids=["small", "one", "many"])
 @pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("few", [document_lane.FEW, 0], ids=["NumPy", "compiled"])
-def test_steps_are_the_dense_ones(gammas, centred, few, monkeypatch):
-    monkeypatch.setattr(document_lane, "FEW", few)
+@pytest.mark.parametrize("V", [20, 9000], ids=["NumPy", "compiled"])
+def test_steps_are_the_dense_ones(gammas, centred, V):
     rng = np.random.default_rng(0)
-    counts, beta = rng.random((20, 3)) * 10, rng.random((3, 20))
-    running, tokens = RunningCounts(counts, beta, 250.0), 250.0
+    counts, beta, tokens = rng.random((V, 3)) * 10, rng.random((3, V)), 12.5 * V
+    running = RunningCounts(counts, beta, tokens)
     centre = np.zeros_like(counts)
     if centred:
-        centre = rng.random((20, 3)) * 10
+        centre = rng.random((V, 3)) * 10
         running.renew(centre)
     for gamma in gammas:
-        words = rng.permutation(20)[:7]
-        change = rng.random((7, 3)) * (1 if not centred else 0.1)
-        dense = np.zeros((20, 3))
+        words = rng.permutation(V)[: 2 * V // 3]
+        change = rng.random((len(words), 3)) * (1 if not centred else 0.1)
+        dense = np.zeros((V, 3))
         dense[words] = change
         assert running.step(words, change, gamma)
         counts = centre + (1 - gamma) * (counts - centre) + gamma * dense
         np.testing.assert_allclose(running.counts(), counts, rtol=1e-9, atol=1e-12)
-        some = np.array([0, 5, 19])
+        some = np.r_[0, 5:V]
         expected = m_step(counts.T, beta * counts.sum() / tokens)[:, some].T
         np.testing.assert_allclose(running.topics_at(some), expected, rtol=1e-9)
 
@@ -59,13 +59,12 @@ def test_m_step_of_extremes():
 
 
 @pytest.mark.parametrize("beta", [np.zeros((1, 1)), np.full((1, 25), 0.3), np.full((K, 25), 0.05)])
-def test_m_steps_are_those_of_compiled_code_to_the_bit(beta, monkeypatch):
-    rng = np.random.default_rng(0)
-    counts = rng.normal(1.0, 2.0, size=(K, 25))
+def test_m_steps_are_those_of_compiled_code_to_the_bit(beta):
+    counts = np.random.default_rng(0).normal(1.0, 2.0, size=(K, 25))
     counts[1], counts[2, :3] = 0.0, [1e-120, np.inf, 1.0]
-    small = m_step(counts, beta)
-    monkeypatch.setattr(models, "FEW", 0)
-    np.testing.assert_array_equal(small, m_step(counts, beta))
+    by_word, compiled = np.ascontiguousarray(counts.T), np.empty((25, K))
+    passes_kernels.m_step(by_word, by_rows(beta, K), FLUSH, compiled, np.zeros(K))
+    np.testing.assert_array_equal(m_step(counts, beta), compiled.T)
 
 
 @pytest.mark.parametrize("centred", [False, True])

@@ -1,16 +1,18 @@
 """Compiled full passes of pLSA equal the plain ones, at any number of threads to the last bit."""
 
+from types import SimpleNamespace
+
 import helpers
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import assert_close, assert_identical
+from helpers import assert_close
+from topic_fits import assert_same_with_any_threads
 
 from swiftem import models
-from swiftem.core.compute import Compute, Placement
+from swiftem.core.compute import Compute
 from swiftem.data import CountSource, TokenSource
-from swiftem.kernels.threads import set_threads
-from swiftem.topics.compute.tokens import TokensCompute, read_tokens
+from swiftem.topics.compute.tokens import TokensCompute, is_readable, read_tokens
 from swiftem.topics.tokens import PLSATheta
 
 RNG = np.random.default_rng(5)
@@ -115,18 +117,14 @@ def test_threads_do_not_change_a_bit(shuffled):
         RNG.shuffle(documents)
     source = TokenSource(documents, words, n_documents=D, n_words=V, sample_weight=RNG.random(n) + 0.1)
     bound, theta = models.PLSAModel(K).bind(source), theta_for(source, K)
-    found = []
-    try:
-        for threads in (1, 2, 3):
-            set_threads(threads)
-            ours = TokensCompute(bound, source)
-            found.append((ours.full(theta), *ours.remember(theta), ours.objective(theta)))
-    finally:
-        set_threads(None)
-    assert len(ours._parts) > 3
-    for other in found[1:]:
-        assert_identical(other, found[0])
-    assert_close(found[0][0], Compute(bound, source).full(theta))
+
+    def results():
+        ours = TokensCompute(bound, source)
+        assert len(ours._parts) > 3
+        return ours.full(theta), *ours.remember(theta), ours.objective(theta)
+
+    s, *_ = assert_same_with_any_threads(results)
+    assert_close(s, Compute(bound, source).full(theta))
 
 
 def test_a_pass_can_be_broken_off():
@@ -145,9 +143,6 @@ def test_a_pass_can_be_broken_off():
     assert ours.evaluations == 0
 
 
-def test_only_for_plsa_and_sources_that_can_be_read_by_number(monkeypatch):
-    source = sources()["counts"]
-    bound = models.PLSAModel(2).bind(source)
-    assert type(bound.compute(source, Placement())) is TokensCompute
-    monkeypatch.setattr("swiftem.topics.compute.tokens.MOST_TOKENS", 10)
-    assert type(bound.compute(source, Placement())) is Compute
+def test_not_for_more_tokens_than_fit_into_memory():
+    sources = (SimpleNamespace(access="random", n=n) for n in (2 * 10**9, 2 * 10**9 + 1))
+    assert [is_readable(source) for source in sources] == [True, False]

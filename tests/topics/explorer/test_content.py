@@ -10,9 +10,15 @@ import scipy.sparse as sp
 import swiftem
 from swiftem.data import CorpusCounts
 from swiftem.topics.explorer import content as module
-from swiftem.topics.explorer.content import as_json, explorer_content, passage, summarise_topics
+from swiftem.topics.explorer.content import (
+    HEIGHT,
+    as_json,
+    explorer_content,
+    passage,
+    summarise_topics,
+    topic_map,
+)
 from swiftem.topics.explorer.groups import group_documents
-from swiftem.topics.explorer.layout import HEIGHT, topic_map
 from swiftem.topics.explorer.names import TopicNames, read_names
 
 
@@ -45,6 +51,8 @@ def test_circles_are_within_the_map_and_apart(n_topics):
     apart = np.hypot(x[:, None] - x, y[:, None] - y) - radius[:, None] - radius
     assert (apart[~np.eye(n_topics, dtype=bool)] > -2e-3).all()
     assert set(colour.tolist()) == set(range(min(n_topics, colour.max() + 1)))
+    if n_topics == 1:
+        assert (x[0], y[0]) == (0.5, HEIGHT / 2)
     between = np.argsort(shares)[n_topics // 4 : n_topics // 2]
     if len(between) > 3:  # neither the smallest nor the largest circles
         np.testing.assert_allclose(np.ptp(radius[between] ** 2 / shares[between]), 0.0, atol=1e-9)
@@ -76,6 +84,8 @@ def test_a_passage_is_where_the_words_are():
     assert passage(text, {}, 80) == passage(text, {"none": 1.0}, 80)
     assert passage(text, {}, 80).startswith("Nothing here")
     assert passage("rice " * 5, {"rice": 1.0}, 80) == "rice " * 5
+    text = "Rice, rice, rice and rice. " + "Nothing here. " * 20 + "Fish in a pond."
+    assert "pond" in passage(text, {"rice": 0.3, "fish": 0.2, "pond": 0.2}, 40)  # repetition says little
 
 
 @pytest.mark.parametrize(
@@ -117,6 +127,7 @@ def test_labels():
     assert found.notes == ["1 document has no value in column 'stars'."]
     found = group_documents(["2021-01-01"] * 19 + ["unknown"], "day")
     assert (found.kind, found.notes) == ("date", ["1 document has no date in column 'day'."])
+    assert found.group.tolist() == [0] * 19 + [-1]
     with pytest.raises(ValueError, match="column 'a' must have a value for some documents, got none"):
         group_documents(["", ""], "a")
 
@@ -227,6 +238,8 @@ def test_names_follow_topics_to_another_fit():
         model, given, notes = names.apply(swiftem.PLSA.from_counts(COUNTS[order]), WORDS)
         assert [("A", "", "C")[k] for k in order] == list(given)
         assert notes == []
+    same = TopicNames(("A", "B"), ((0,), (1,)), (("ape", "bee"),) * 2)  # equally alike: by number
+    assert same.apply(swiftem.PLSA.from_counts(COUNTS[[0, 0]]), WORDS)[1] == ("A", "B")
     merged = TopicNames(("A and C", ""), ((0, 2), (1,)), names.words)
     model, given, _ = merged.apply(swiftem.PLSA.from_counts(COUNTS[[1, 2, 0]]), WORDS)
     assert given == ("", "A and C")

@@ -12,7 +12,8 @@ import swiftem
 from swiftem.data import CorpusCounts
 from swiftem.data.documents.corpus import count_texts
 from swiftem.data.documents.counts import Texts
-from swiftem.fit.history import History, Moment
+from swiftem.fit.driver import Moment
+from swiftem.fit.history import History
 from swiftem.topics.explorer.content import Topic, TopicSummary, explorer_content, summarise_topics
 from swiftem.topics.explorer.page import topics_page
 
@@ -118,17 +119,6 @@ def test_a_corpus_without_words_or_texts():
     content = explorer_content(model, corpus, model.transform(corpus.counts), summary, title="counts")
     assert content["documents"]["names"] == ["row 0", "row 1"]
     assert content["documents"]["texts"] == []
-
-
-def test_documents_that_cannot_be_halved_have_no_perplexity(fitted, monkeypatch):
-    def refuse(*args):
-        raise ValueError("X must have documents of at least two tokens to be divided, got none.")
-
-    model, corpus = fitted
-    monkeypatch.setattr(type(model), "perplexity", refuse)
-    summary = summarise_topics(model, corpus)
-    assert np.isnan(summary.perplexity)
-    assert "erplexity" not in words_of(make_page(summary))
 
 
 def test_the_page_says_it_all(fitted):

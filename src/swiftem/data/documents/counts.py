@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from swiftem.core.checks import check_int
+from swiftem.core.checks import check_int, check_weights
 from swiftem.core.files import file_hash, fingerprint, in_brackets
 from swiftem.core.types import Index
 from swiftem.data.stored import read_ahead
@@ -191,6 +191,29 @@ def without_zeros(matrix: Sparse) -> Counts:
     counts.sum_duplicates()
     counts.eliminate_zeros()
     return counts
+
+
+def stacked(blocks: Iterable[Sparse]) -> Counts:
+    """Return blocks of counts, one below the other, as a CSR array."""
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack([csr_array(block) for block in blocks], format="csr"))
+
+
+def canonical(name: str, counts: Sparse | NDArray[Any]) -> Counts:
+    """Return valid counts as a CSR array of float64, without zeros and duplicates."""
+    from scipy.sparse import csr_array
+
+    matrix: Counts = csr_array(counts, dtype=np.float64)
+    if np.isnan(matrix.data).any():
+        raise ValueError(
+            f"{name} must be counts, got NaN: put 0 where a document does not have a word, or leave the "
+            "document out."
+        )
+    if not matrix.has_canonical_format or not matrix.data.all():
+        matrix = without_zeros(matrix)
+    check_weights(name, matrix.data, "entry", "counts")
+    return matrix
 
 
 def check_tokens(source: str, counts: NDArray[Any]) -> None:

@@ -443,13 +443,12 @@ def read_text_parquet(
     file = existing_file(path, TEXT_PARQUET)
     with opened(file) as stored:
         schema, n_rows = stored.schema_arrow, stored.metadata.num_rows
-        header = [str(name) for name in schema.names]
-        of_text = [name for name, type in zip(header, schema.types, strict=True) if STRING.match(str(type))]
+        of_text = [column.name for column in schema if STRING.match(str(column.type))]
         if not n_rows:
             raise ValueError(f"{file} must have at least one row, got none.")
         check_rows(file, n_rows, 3, "split it into several files")
         cells = lambda name: stored.read(columns=[name]).column(name).to_pylist()  # noqa: E731
-        return _texts(file, header, of_text, cells, text_column, label_column)
+        return _texts(file, schema.names, of_text, cells, text_column, label_column)
 
 
 def _texts(

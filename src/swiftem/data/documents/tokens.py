@@ -9,13 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swiftem.core.checks import as_integers, check_int
+from swiftem.core.checks import as_integers, check_int, read_sample_weight
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Samples, Source
 from swiftem.core.types import Array, Index
 from swiftem.data.array import ArraySource
 from swiftem.data.documents.counts import Sparse, check_tokens, checked_counts, without_zeros
-from swiftem.data.weights import read_sample_weight
 
 FEW_TOKENS, PER_ENTRY = 1 << 20, 8
 """Tokens are kept one by one if there are at most so many, or so many per entry on average."""

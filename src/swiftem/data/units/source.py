@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.checks import as_numbers, check_finite, refuse_columns, shown
+from swiftem.core.checks import as_numbers, check_finite, check_weights, refuse_columns, shown
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Access, Batch, Source
 from swiftem.core.types import Array, Index
@@ -29,7 +29,6 @@ from swiftem.data.columns import Column
 from swiftem.data.table_files import TableSource
 from swiftem.data.tables import are_paths, open_source
 from swiftem.data.units.tasks import DaskUnits, Units, Work
-from swiftem.data.weights import check_weights
 
 if TYPE_CHECKING:
     from distributed import Client

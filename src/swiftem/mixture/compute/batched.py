@@ -22,8 +22,7 @@ from swiftem.core.types import Array, Theta
 from swiftem.data.array import ArraySource
 from swiftem.kernels.threads import in_order
 from swiftem.mixture.components import BoundComponents, two_dimensional
-from swiftem.mixture.compute import CODES, LINEAR
-from swiftem.mixture.compute.numpy import LOWEST, NumpyCompute, squared_reach
+from swiftem.mixture.compute.numpy import CODES, LINEAR, LOWEST, NumpyCompute, squared_reach
 
 FARTHEST = 1e11
 """Squared distance, in standard deviations, up to which the rounding of expanded squares changes no logit by

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swiftem.core.types import Array, Index
+from swiftem.core.types import Array, Index, Rows
 from swiftem.mixture.compute.numpy import lower_triangle, softmax
 
 NUMBERS = 1 << 20
@@ -147,3 +147,37 @@ def _completed(z: Array, weights: Array, means: Array, covariances: Array) -> tu
     products *= r[..., None]
     squares = products.sum(axis=1) if len(covariances) < n_components else products.reshape(b, -1)
     return np.hstack([r, (expected * r[..., None]).reshape(b, -1), squares]), log_likelihood
+
+
+def filled_cells(
+    y: Rows,
+    rows: Array,
+    weights: Array,
+    means: Array,
+    covariances: Array,
+    labels: Index | None,
+    noise: Array | None,
+) -> Rows:
+    """Return rows with values in missing cells, which depend on the observed ones.
+
+    These are conditional means by responsibilities ``rows`` (b, M), or draws from the components ``labels``
+    (b,) by standard normal ``noise`` (b, d).
+    """
+    filled, (n_components, d) = np.array(y, dtype=np.float64), means.shape
+    for here in blocks_of(len(y), n_components, d):
+        z = filled[here]
+        missing = np.isnan(z)
+        patterns, number = numbered(~missing)
+        given = conditionals(patterns, weights, means, covariances)
+        expected, _ = expected_rows(z, means, given, number)
+        if labels is None or noise is None:
+            values = np.einsum("bm,bmd->bd", rows[here], expected)
+        else:
+            # Ones in the diagonal of observed cells: the factorisation leaves these alone.
+            lower = np.linalg.cholesky(given.left + np.eye(d) * patterns[:, None, :, None])
+            own = labels[here]
+            factors = lower[number, np.minimum(own, lower.shape[1] - 1)]
+            values = expected[np.arange(len(z)), own]
+            values += np.einsum("bij,bj->bi", factors, np.where(missing, noise[here], 0.0))
+        filled[here] = np.where(missing, values, z)
+    return filled.astype(y.dtype, copy=False)

@@ -26,9 +26,8 @@ from swiftem.core.types import Array, Index, Theta
 from swiftem.data.array import ArraySource
 from swiftem.kernels.threads import NONE, Part, parts, read_only
 from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute import MixtureCompute
 from swiftem.mixture.compute.conditionals import Conditionals, conditionals, numbered
-from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.numpy import MixtureCompute, lower_triangle
 from swiftem.mixture.compute.passes import NOT_GIVEN, make_work, mixture_loop, outputs_at, twin
 from swiftem.mixture.compute.passes_kernel import Outputs, Samples, Work, blocks
 from swiftem.mixture.covariance import FULL, GaussianTheta

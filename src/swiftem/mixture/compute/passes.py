@@ -19,8 +19,7 @@ from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Theta
 from swiftem.kernels.threads import NONE, Part, chunks, one_thread_blas, parts, plain, read_only
 from swiftem.mixture.components import BoundComponents, Coefficients, two_dimensional
-from swiftem.mixture.compute import CHANNELS, CODES, COMPLETED, LINEAR, MixtureCompute
-from swiftem.mixture.compute.numpy import lower_triangle
+from swiftem.mixture.compute.numpy import CHANNELS, CODES, COMPLETED, LINEAR, MixtureCompute, lower_triangle
 from swiftem.mixture.compute.passes_kernel import NO_ROWS, Outputs, Samples, Twin, Work, blocks
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.model import BoundMixture, CodeCoefficients

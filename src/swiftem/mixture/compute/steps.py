@@ -22,11 +22,11 @@ from swiftem.kernels.loop import CompiledLoop, Drawn
 from swiftem.kernels.threads import one_thread_blas, read_only
 from swiftem.kernels.vector import borrowed, matrix, vector
 from swiftem.mixture.components import Coefficients
-from swiftem.mixture.compute import COMPLETED, MixtureCompute
 from swiftem.mixture.compute import passes_kernel as dense
 from swiftem.mixture.compute.covariance_kernel import Hyper, m_step, make_hyper
 from swiftem.mixture.compute.loops import add, copy, fill
 from swiftem.mixture.compute.missing_kernel import BLOCK, Completion, complete_rows, make_completion
+from swiftem.mixture.compute.numpy import COMPLETED, MixtureCompute
 from swiftem.mixture.compute.passes import make_work, twin
 from swiftem.mixture.gaussians import BoundGaussians
 

@@ -34,8 +34,7 @@ from swiftem.data.as_source import DEVICE_KERNELS
 from swiftem.data.tensor import TensorSource
 from swiftem.kernels.torch_device import LIVE, copied
 from swiftem.mixture.components import BoundComponents, Coefficients
-from swiftem.mixture.compute import COMPLETED, LINEAR
-from swiftem.mixture.compute.numpy import FARTHEST
+from swiftem.mixture.compute.numpy import COMPLETED, FARTHEST, LINEAR
 from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.model import BoundMixture

@@ -22,7 +22,6 @@ from swiftem.data.array import ArraySource
 from swiftem.mixture.compute.batched import m_steps
 from swiftem.mixture.gaussians import BoundGaussians
 from swiftem.mixture.starts.em_of_candidates import em_of_candidates
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.split_and_merge import axes_of, with_splits
 
 Kind = tuple[str, str]
@@ -97,14 +96,14 @@ def _of_kind(problem: Problem, kind: Kind, count: int, rng: np.random.Generator)
     if name == "grown":
         grown = [_grown(problem, rng) for _ in range(count)]
         return [theta for theta in grown if theta is not None]
-    z = scaled_rows(starts_of(bound).for_start(source.y), coordinates)
+    z = scaled_rows(bound.for_start(source.y), coordinates)
     if name == "rows":
         labels = [_nearest(z, z[rng.choice(len(z), bound.n_components, replace=False)]) for _ in range(count)]
     else:
         iterations = SHORT if name == "k-means" else 0
         labels = list(run_k_means(z, source.weight, bound.n_components, count, iterations, rng))
     batch, eye = source.take(np.arange(source.n)), np.eye(bound.n_components)
-    s = [problem.compute.share(batch, starts_of(bound).start_rows(eye[one], batch)) for one in labels]
+    s = [problem.compute.share(batch, bound.start_rows(eye[one], batch)) for one in labels]
     found = []
     for theta, own in zip(m_steps(bound, np.array(s)), s, strict=True):
         try:
@@ -120,7 +119,7 @@ def _mended(problem: Problem, s: Array) -> Theta:
     empty = int((bound.unpack(s).weights <= 0.0).sum())
     rng = np.random.default_rng(0)
     rows = source.take(rng.choice(source.n, empty, replace=False)).y
-    return starts_of(bound).mended(s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng)
+    return bound.mended(s, np.asarray(rows, dtype=np.float64).reshape(empty, bound.d), rng)
 
 
 def _nearest(z: Array, centres: Array) -> Index:

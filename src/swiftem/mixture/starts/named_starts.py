@@ -21,7 +21,6 @@ from swiftem.data.units.source import UnitSource
 from swiftem.fit.validated import some_rows
 from swiftem.kernels.threads import openmp_after_fork
 from swiftem.mixture.components import BoundComponents
-from swiftem.mixture.starts.family_starts import starts_of
 from swiftem.mixture.starts.settings import Start, StartSettings
 
 LARGE = 100_000
@@ -101,7 +100,7 @@ def start_statistics(
     s: Array | None = None
     for batch in source.blocks(BLOCK):
         found = rows(int(batch.index[0]), int(batch.index[-1]) + 1)
-        part = e_step.share(batch, starts_of(bound).start_rows(found, batch))
+        part = e_step.share(batch, bound.start_rows(found, batch))
         s = part if s is None else s + part
     assert s is not None, "a source has at least one row"
     # k-means++ and random_from_data give one row to each component and none to the rest.
@@ -119,7 +118,7 @@ def _responsibilities(
         return _given(init_params, n, n_components)
     if isinstance(init_params, str):
         if init_params in ("kmeans", "race"):
-            labels = _kmeans(starts_of(bound).for_start(source.y), source.weight, n_components, random_state)
+            labels = _kmeans(bound.for_start(source.y), source.weight, n_components, random_state)
             return _of_labels(labels, n_components)
         if init_params == "random":
 
@@ -135,7 +134,7 @@ def _responsibilities(
 
         with openmp_after_fork():
             _, index = kmeans_plusplus(
-                starts_of(bound).for_start(source.y),
+                bound.for_start(source.y),
                 n_components,
                 sample_weight=source.weight,
                 random_state=random_state,
@@ -224,9 +223,9 @@ def mended(bound: BoundComponents, s: Array, rows: Array, rng: np.random.Generat
         Source of randomness.
     """
     try:
-        return starts_of(bound).mended(s, rows, rng)
+        return bound.mended(s, rows, rng)
     except ValueError:
-        raise ValueError(starts_of(bound).ILL_DEFINED) from None
+        raise ValueError(bound.ILL_DEFINED) from None
 
 
 def reseed(
@@ -238,6 +237,6 @@ def reseed(
     worst = np.resize(np.argsort(bound.posterior(batch, theta)[1])[: len(gone)], len(gone))
     rows = np.asarray(batch.y, dtype=np.float64).reshape(len(batch.index), -1)[worst]
     try:
-        return starts_of(bound).reset(theta, s, gone, rows, rng)
+        return bound.reset(theta, s, gone, rows, rng)
     except ValueError:
-        raise ValueError(starts_of(bound).ILL_DEFINED) from None
+        raise ValueError(bound.ILL_DEFINED) from None

@@ -36,7 +36,6 @@ from swiftem.mixture.components import BoundComponents
 from swiftem.mixture.compute.batched import BatchedCompute, is_batchable, m_steps
 from swiftem.mixture.gaussians import BoundGaussians, GaussianMixtureModel
 from swiftem.mixture.starts.em_of_candidates import evaluate
-from swiftem.mixture.starts.family_starts import starts_of
 
 SMALL = 1e-2
 """Rows with a smaller responsibility are ignored for a component."""
@@ -86,7 +85,7 @@ class Anatomy:
         batch = source.take(np.arange(min(source.n, most)))
         rows, self.log_likelihood = bound.posterior(batch, theta)
         if isinstance(bound, BoundGaussians) and bound.model.has_holes:
-            y = starts_of(bound).imputed(batch.y, rows[:, : bound.n_components], theta, None)
+            y = bound.imputed(batch.y, rows[:, : bound.n_components], theta, None)
             bound = replace(bound, model=replace(bound.model, has_holes=False))
             batch, rows = batch._replace(y=y), rows[:, : bound.n_components]
         self.bound, self.batch, self._rows = bound, batch, rows
@@ -169,7 +168,7 @@ def _in_two(seen: Anatomy) -> Iterator[tuple[int, Theta, Array]]:
     one component after another, M-steps are those of all.
     """
     one, two = seen.of_components(1), seen.of_components(2)
-    starts, own, first = starts_of(two), [], []
+    starts, own, first = two, [], []
     for k, statistics in enumerate(seen.statistics):
         batch = seen.rows_of(k)[0]
         y, total = batch.y.reshape(len(batch.y), -1), batch.weight.sum()

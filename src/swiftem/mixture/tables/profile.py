@@ -236,9 +236,13 @@ def chosen_places(columns: Sequence[int | str] | None, names: list[str]) -> list
 
 
 def place_of(column: Any, names: list[str]) -> int:
-    """Return the number of a column given by number or name."""
+    """Return the number of a column given by name or number, negative ones counted from the end.
+
+    >>> place_of("b", ["a", "b"]), place_of(-2, ["a", "b"])
+    (1, 0)
+    """
     if isinstance(column, str) and column in names:
         return names.index(column)
-    if isinstance(column, Integral) and 0 <= int(column) < len(names):
-        return int(column)
+    if isinstance(column, Integral) and -len(names) <= int(column) < len(names):
+        return int(column) % len(names)
     raise ValueError(f"columns must be numbers below {len(names)}, or names of columns, got {shown(column)}.")

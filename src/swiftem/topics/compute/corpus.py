@@ -1,20 +1,30 @@
-"""Documents as rows of counts, divided into pieces for threads, and E-steps over them."""
+"""Documents as rows of counts, in memory, on a device or read in blocks, and E-steps over them."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from swiftem.core.checks import check_weights, extent_of, read_sample_weight
 from swiftem.core.files import fingerprint, release
 from swiftem.core.source import Access, Batch, Layout, Samples, Source
 from swiftem.core.types import Array, Index
-from swiftem.data.weights import extent_of
+from swiftem.data.documents.counts import (
+    DocumentSource,
+    FileDocuments,
+    PathName,
+    SpooledDocuments,
+    checked_sparse,
+    stacked,
+)
+from swiftem.data.stored import read_ahead
 from swiftem.kernels.threads import in_order
 from swiftem.topics.compute import numpy
 from swiftem.topics.compute.numpy import Entries
@@ -42,6 +52,10 @@ LEAST_SINGLE = 1e-25
 """Smaller probabilities are zero in float32: products must not be subnormal."""
 LEAST_CHANGE = 1e-5
 """Smaller tolerances of topics that are folded in need float64."""
+PARTS = 4
+"""Maximum number of pieces of a block: each has sums of its own, which stay for the whole pass."""
+BLOCK = 4096
+"""Documents per block; the documents of a batch come from one block."""
 
 Between = Callable[[], None]
 """Called between the pieces of a pass; if it raises, some documents are already updated."""
@@ -153,18 +167,17 @@ class Corpus(Source):
         """
         from swiftem.topics.compute.passes_kernels import pass_over
 
-        table, factor, floor = self._table(topics.T, self.dtype), topics.T, topics[:0]
+        floor = topics[:0]
         if left_out is not None:
             totals, beta = left_out
             least = numpy.by_rows(beta, len(totals)) / np.where(totals > 0.0, totals, np.inf)
-            floor, factor = self._table(least, self.dtype), topics.T[:0]
+            floor = self._table(least, self.dtype)
 
-        def work(block: Documents, places: Array) -> Work:
+        def work(block: Documents, places: Array, table: Array) -> Work:
             without = None if left_out is None else (block.shares_of_a_token(alpha), left_out[0], floor)
             return partial(pass_over, block.entries, places, table, alpha, without)
 
-        by_word, value = self._over(work, doc_topic, np.ascontiguousarray(factor), between)
-        self._keep(table)
+        by_word, value = self._over(work, doc_topic, topics.T, between, is_ratio=left_out is None)
         return by_word.T, value
 
     def sums(
@@ -198,15 +211,10 @@ class Corpus(Source):
         """
         from swiftem.topics.compute.passes_kernels import fold_in
 
-        table, none = self._table(word_topic, self.dtype), np.empty(0)
-        by_word, evaluations = self._over(
-            lambda block, places: partial(fold_in, block.entries, table, alpha, max_iter, tol, places, none),
-            doc_topic,
-            np.ascontiguousarray(word_topic),
-            between,
-            INNER,
-        )
-        self._keep(table)
+        def work(block: Documents, places: Array, table: Array) -> Work:
+            return partial(fold_in, block.entries, table, alpha, max_iter, tol, places, np.empty(0))
+
+        by_word, evaluations = self._over(work, doc_topic, word_topic, between, rounds=INNER)
         return by_word, int(evaluations)
 
     def fold_in(
@@ -255,16 +263,19 @@ class Corpus(Source):
 
     def _over(
         self,
-        work_of: Callable[[Documents, Array], Work],
+        work_of: Callable[[Documents, Array, Array], Work],
         doc_topic: Array,
-        factor: Array,
+        word_topic: Array,
         between: Between,
+        *,
         rounds: int = 1,
+        is_ratio: bool = True,
     ) -> tuple[Array, float]:
-        """Return the sums over all documents times ``factor`` (V, K), and the sum of their values.
+        """Return the sums over all documents and the sum of their values; ``work_of`` gets words of topics.
 
-        A factor of no rows is 1. Piece i of a portion adds to part i of the sums. Parts are emptied into a
-        total in float64 before they have more than :data:`MOST_ENTRIES` entries.
+        If ``is_ratio``, sums are multiplied by words of topics (V, K). Piece i of a portion adds to part i of
+        the sums. Parts are emptied into a total in float64 before they have more than :data:`MOST_ENTRIES`
+        entries.
         """
         from swiftem.topics.compute.passes_kernels import add_parts
 
@@ -279,11 +290,12 @@ class Corpus(Source):
             _by_words(add, n_words, used * by_word.size)
 
         n_words, n_topics = self.n_words, doc_topic.shape[1]
+        table, factor = self._table(word_topic, self.dtype), word_topic if is_ratio else word_topic[:0]
         by_word, none = np.empty((n_words, n_topics)), np.empty((0, n_topics))
         parts, used, entries, is_emptied, value = by_word[:0], 0, 0, False, 0.0
         count, least = self._parts(n_topics, rounds)
         for rows, block in self.portions():
-            work = work_of(block, doc_topic[rows])
+            work = work_of(block, doc_topic[rows], table)
             pieces = block.pieces(max(count, -(-block.n_entries // MOST_ENTRIES)), least)
             if not len(parts):
                 size = min(PIECES, max(count, len(pieces)))
@@ -303,8 +315,9 @@ class Corpus(Source):
                     value += one
                 used, entries = max(used, len(group)), entries + longest
             release(doc_topic[rows])
-        empty(factor)
+        empty(np.ascontiguousarray(factor))
         self._keep(parts)
+        self._keep(table)
         return by_word, value
 
 
@@ -366,9 +379,7 @@ class Documents(Corpus):
 
     def matrix(self) -> csr_array:
         """Return the counts as a CSR array, shape (D, V)."""
-        from scipy.sparse import csr_array
-
-        return csr_array((self.count, self.word, self.begin), shape=(self.n, self.n_words))
+        return self.entries.matrix(self.count, self.n_words)
 
     def some(self, numbers: Index) -> Documents:
         """Return some of the documents, with all words."""
@@ -557,6 +568,141 @@ class DeviceDocuments(Documents):
         start = passes.shares(np.full((self.n, len(topics)), 1.0 / len(topics)))
         doc_topic, log_likelihood = passes.fold(passes.on_device(topics.T), start, max_iter, tol)
         return passes.array(doc_topic), log_likelihood.cpu().numpy()
+
+
+class StreamedDocuments(Corpus):
+    """Documents that are read in blocks.
+
+    Blocks come in the order of the source, and the next ones are read ahead. Sums over documents are sums of
+    blocks, added in order. Batches are drawn from the blocks in order, shuffled within a block.
+
+    Parameters
+    ----------
+    source : DocumentSource
+        The documents; read once, to count them.
+    weight : array-like, shape (D,), optional
+        Weights of documents.
+    scratch : path, optional
+        Folder for the counts of a source that is text: it is parsed once, and later passes read
+        the numbers from a temporary file. If the folder has no room for it, every pass parses the text.
+
+    Attributes
+    ----------
+    largest : int
+        Bytes of the largest block.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from swiftem.data import CsrDocuments
+    >>> from swiftem.topics.compute.corpus import StreamedDocuments
+    >>> documents = StreamedDocuments(CsrDocuments(sp.csr_array([[2, 0], [0, 0], [1, 1]])))
+    >>> documents.n, documents.n_entries, documents.total, documents.length
+    (3, 3, 4.0, array([2., 0., 2.]))
+    """
+
+    access: ClassVar[Access] = "sequential"
+    most_spare: ClassVar[int] = 0
+
+    def __init__(
+        self, source: DocumentSource, weight: ArrayLike | None = None, scratch: PathName | None = None
+    ) -> None:
+        is_text = isinstance(source, FileDocuments)
+        self._source = SpooledDocuments(source, BLOCK, scratch) if is_text else source
+        self.n_words = source.n_words
+        lengths: list[Array] = []
+        self.n_entries = self.largest = 0
+        least, most = extent_of()
+        for _, block in read_ahead(self._counts()):
+            check_weights("X", block.data, "entry", "counts")
+            lengths.append(np.asarray(block.sum(axis=1), dtype=np.float64).ravel())
+            self.n_entries += block.nnz
+            least, most = extent_of(block.data, np.array([least, most]))
+            self.largest = max(self.largest, block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)
+        self.length = np.concatenate(lengths) if lengths else np.empty(0)
+        self.n = len(self.length)
+        if not self.n:
+            raise ValueError("X must have at least one document, got none.")
+        given = read_sample_weight(weight, self.n, "document")
+        self.weight = np.ones(self.n) if given is None else given
+        self.extent = extent_of(np.array([least, most]), self.weight)
+        self.total = float((self.weight * self.length).sum())
+        self.total_weight = float(self.weight.sum())
+        self.layout = Layout(np.append(np.arange(0, self.n, BLOCK), self.n), 1, True)
+        self._spare = []
+        self._held: dict[int, Documents] = {}
+        self._coming: Generator[tuple[slice, Documents], None, None] | None = None
+
+    def _counts(self) -> Iterator[tuple[int, Counts]]:
+        """Yield the validated blocks of the source, which may be user-defined."""
+        for first, block in self._source.blocks(BLOCK):
+            counts = checked_sparse(f"The block of X from document {first} on", block).tocsr()
+            if counts.shape[1] != self.n_words:
+                raise ValueError(
+                    f"The block of X from document {first} on must have {self.n_words} words, as X says, "
+                    f"got {counts.shape[1]}."
+                )
+            yield first, counts
+
+    def portions(self) -> Generator[tuple[slice, Documents], None, None]:
+        """Yield the blocks of a pass, in order."""
+        for first, counts in read_ahead(self._counts()):
+            part = slice(first, first + counts.shape[0])
+            if part.stop > self.n:
+                raise ValueError(f"X must stay the same from pass to pass, got more than {self.n} documents.")
+            yield part, Documents(counts, self.weight[part], self.dtype)
+
+    def _parts(self, n_topics: int, rounds: int) -> tuple[int, int]:
+        """Return the number of pieces with sums of their own, which stay for the whole pass."""
+        return max(1, min(PARTS, MOST_SUMS // (self.n_words * n_topics))), LEAST_ENTRIES
+
+    def fingerprint(self) -> str:
+        """Return a text that changes if counts, weights or the number of words change."""
+        return fingerprint(
+            f"streamed documents of {self.n_words} words, {self._source.fingerprint()}", self.weight
+        )
+
+    def some(self, numbers: Index) -> Documents:
+        """Return some of the documents, indices ascending, in memory; costs one pass of reading."""
+        rows = []
+        for part, block in self.portions():
+            low, high = np.searchsorted(numbers, [part.start, part.stop])
+            rows.append(block.matrix()[numbers[low:high] - part.start])
+        return Documents(stacked(rows), self.weight[numbers], self.dtype)
+
+    def take(self, index: Index) -> Batch:
+        """As :meth:`Documents.take`, from one block or two consecutive ones."""
+        number = index // BLOCK
+        order = np.argsort(number, kind="stable")
+        self._hold(set(number.tolist()))
+        if len(self._held) == 1:
+            (block,) = self._held.values()
+            return block.take(index % BLOCK)._replace(index=index)
+        rows = [self._held[b].matrix()[index[number == b] % BLOCK] for b in sorted(self._held)]
+        counts = stacked(rows)[np.argsort(order, kind="stable")]
+        drawn = Documents(counts, self.weight[index], self.dtype)
+        return drawn.take(np.arange(len(index)))._replace(index=index)
+
+    def _hold(self, wanted: set[int]) -> None:
+        """Keep these blocks, and no others, in memory; at the end of the source, reading starts again."""
+        for number in set(self._held) - wanted:
+            del self._held[number]
+            if self.doc_topic is not None:
+                release(self.doc_topic[number * BLOCK : (number + 1) * BLOCK])
+        while wanted - set(self._held):
+            if self._coming is None:
+                self._coming = self.portions()
+            part, block = next(self._coming, (slice(0), None))
+            if block is None:
+                self.close()
+            elif part.start // BLOCK in wanted:
+                self._held[part.start // BLOCK] = block
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._coming is not None:
+            self._coming.close()
+            self._coming = None
 
 
 def _by_words(work: Callable[[int, int], None], n_words: int, numbers: int) -> None:

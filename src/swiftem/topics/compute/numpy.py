@@ -8,11 +8,24 @@ are :math:`r_k = a_k b_k / p`: a word that no topic of the document has is uninf
 counts of its document and of its word. With R the sparse matrix of n / p, documents get a·(R b) and words
 b·(Rᵀ a): two sparse products, after one product by entries. The document's M-step, equation (mstep_plsa), is
 :math:`a_k \leftarrow (\sum_e n_e r_{ek} + \alpha_k) / \sum_k (\cdot)`.
+
+**Topics that differ.** Words that are common to all documents of a corpus are likely in every topic of it,
+and hide what a topic is about. There are two remedies:
+
+- *background*: topic 0 starts at the frequencies of words in the whole corpus. It is a topic like the others,
+  but does not take part in the decorrelation: words that are common to many topics move to it.
+- *decorrelation*: after each pass, a topic's expected counts of a word are divided by
+  :math:`1 + \tau \bar\theta_v`, where :math:`\bar\theta_v` is the mean probability of the word in the other
+  topics, without the background. This is the decorrelation of Tan and Ou (2010) and Vorontsov and Potapenko
+  (2015), as a division, which never makes a word impossible, instead of a difference.
+
+Neither climbs the likelihood: predictions become a little worse, and topics easier to tell apart. How the
+default was chosen is in ``benchmarks/DECISIONS.md``. Both functions take arrays and tensors.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +35,8 @@ from swiftem.core.types import Array, Index
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+Table = TypeVar("Table", bound=Any)
+"""An array or a tensor."""
 SMALLEST = 1e-150
 """Smaller probabilities are replaced by this: no division by zero, and no subnormal numbers."""
 TINY = 1e-60
@@ -30,6 +45,10 @@ LEAST_LEAP = 1e-6
 """Topics that change by less in total are not extrapolated: the direction would be rounding errors."""
 LONGEST_LEAP = 8.0
 """Approximate limit of an extrapolation, in rounds: errors grow with its square."""
+SHARE = 0.3
+"""Share of the background in each document when it is added."""
+LEAST = 0.1
+"""With momentum no number falls below this share of em's own step: em could not leave zero."""
 
 
 def posterior(tokens: Index, doc_topic: Array, topic_word: Array, topic_scale: Array) -> tuple[Array, Array]:
@@ -324,3 +343,67 @@ def _leap(zeroth: Array, first: Array, second: Array) -> Array:
 def by_rows(beta: Array, n_topics: int) -> Array:
     """Return β for loops over words, shape (1, K) or (V, K), from (1, 1), (1, V) or (K, V)."""
     return np.ascontiguousarray(np.broadcast_to(beta.T, (beta.shape[1], n_topics)))
+
+
+def decorrelated(counts: Table, topics: Table, strength: float, background: bool) -> Table:
+    """Return expected counts (K, V) over 1 + ``strength`` times the word's mean share in the other topics.
+
+    Parameters
+    ----------
+    counts, topics : ndarray or tensor, shape (K, V)
+        Expected counts of words in topics, and the words of topics that are their M-step.
+    strength : float
+        τ; 0 returns the counts themselves.
+    background : bool
+        Whether topic 0 does not take part.
+
+    Examples
+    --------
+    >>> counts = np.array([[8.0, 2.0], [0.0, 5.0]])
+    >>> decorrelated(counts, counts / counts.sum(axis=1, keepdims=True), 5.0, False).round(2)
+    array([[8.  , 0.33],
+           [0.  , 2.5 ]])
+    """
+    first = int(background)
+    if strength == 0.0 or len(counts) - first < 2:
+        return counts
+    others = topics[first:].sum(axis=0) - topics[first:]
+    others *= strength / (len(counts) - first - 1)
+    others += 1.0
+    found: Table = counts * 1.0
+    found[first:] /= others
+    return found
+
+
+def with_background(counts: Table) -> tuple[Table, int]:
+    """Return counts (K, V) with the corpus in place of topic 0, and the index that topic 0 has then.
+
+    The smallest topic is given up for it.
+
+    >>> with_background(np.array([[4.0, 0.0], [0.0, 4.0], [1.0, 1.0]]))[0].round(2)
+    array([[1.5, 1.5],
+           [0. , 2.8],
+           [2.8, 0. ]])
+    """
+    smallest = int(counts.sum(axis=1).argmin())
+    found = counts * (1.0 - SHARE)
+    found[smallest] = found[0]
+    found[0] = SHARE * counts.sum(axis=0)
+    return found, smallest
+
+
+def make_room(doc_topic: Table, place: int) -> None:
+    """Give the background its share of documents (D, K), in place; topic 0 moves to ``place``.
+
+    >>> shares = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    >>> make_room(shares, 2)
+    >>> shares.round(2)
+    array([[0.3 , 0.35, 0.35],
+           [1.  , 0.  , 0.  ]])
+    """
+    doc_topic[:, place] = doc_topic[:, 0]
+    doc_topic[:, 0] = 0.0
+    totals = doc_topic.sum(axis=1)[:, None]
+    totals += totals == 0.0
+    doc_topic /= totals / (1.0 - SHARE)
+    doc_topic[:, 0] = 1.0 - doc_topic.sum(axis=1)

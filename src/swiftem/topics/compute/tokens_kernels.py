@@ -318,8 +318,8 @@ def full_pass(entries, doc_topic, word_topic, memory, start, stop):
     doc_topic, word_topic : ndarray, shapes (D, K) and (V, K)
         θ; words are times topic_scale.
     memory : ndarray, shape (n, K), or None
-        The responsibilities of the entries' tokens are written into it, and the statistics are those of its
-        rounded values, also in float32.
+        The responsibilities of the entries' tokens are written into it, and the statistics are sums of its
+        values, which float32 rounds.
 
     Returns
     -------

@@ -6,7 +6,7 @@ order. ``triton.py`` has the same sums in float32, by a kernel.
 
 Counts that do not fit into the device's memory are copied there in every pass, block by block, as
 :class:`StreamedPasses` does. :func:`passes_for` chooses. :class:`DeviceTopics` has em's passes with what
-``topics/em.py`` says; topics stay on the device between them.
+``topics/fit.py`` says; topics stay on the device between them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,17 @@ from swiftem.core.files import in_words
 from swiftem.core.types import Array, Index
 from swiftem.kernels.torch_device import LIVE, copied
 from swiftem.topics.compute.corpus import Documents, nothing
-from swiftem.topics.compute.numpy import LEAST_LEAP, LONGEST_LEAP, SMALLEST, TINY
+from swiftem.topics.compute.numpy import (
+    LEAST,
+    LEAST_LEAP,
+    LONGEST_LEAP,
+    SMALLEST,
+    TINY,
+    decorrelated,
+    make_room,
+    with_background,
+)
 from swiftem.topics.documents import FLUSH
-from swiftem.topics.em import LEAST, decorrelated, make_room, with_background
 
 if TYPE_CHECKING:
     from swiftem.topics.compute.corpus import DeviceDocuments
@@ -566,7 +574,7 @@ class DeviceTopics:
         add_background: bool = False,
         least: float = -np.inf,
     ) -> float:
-        """As :meth:`swiftem.topics.em.HostPasses.step`."""
+        """As :meth:`swiftem.topics.fit.HostPasses.step`."""
         between()
         left_out, beta = None, self._beta
         if self._leave_one_out and self._counts is not None:

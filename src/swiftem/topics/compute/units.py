@@ -16,10 +16,9 @@ from swiftem.core.checks import as_numbers
 from swiftem.core.files import fingerprint
 from swiftem.core.source import Samples
 from swiftem.core.types import Array, Index, Theta
-from swiftem.data.documents.counts import checked_sparse, is_sparse, without_zeros
+from swiftem.data.documents.counts import canonical, checked_sparse, is_sparse, stacked
 from swiftem.data.units.compute import UnitCompute, pairwise_sum
 from swiftem.data.units.source import UnitSamples, aligned, unit_weights
-from swiftem.data.weights import check_weights
 from swiftem.topics.compute.corpus import Between, Documents, LeftOut, SmallDocuments, nothing
 from swiftem.topics.documents import BoundDocuments
 
@@ -71,10 +70,7 @@ def read_documents(unit: Any, weight: Any, where: str, *, small: bool = False) -
             counts = as_numbers(where, unit.to_numpy() if hasattr(unit, "to_numpy") else unit)
         if len(counts.shape) != 2 or not counts.shape[1]:
             raise ValueError(f"{where} must have documents and words, got an array of shape {counts.shape}.")
-        matrix = csr_array(counts, dtype=np.float64)
-        if not matrix.has_canonical_format or not matrix.data.all():
-            matrix = without_zeros(matrix.copy())
-        check_weights(where, matrix.data, "entry", "counts")
+        matrix = canonical(where, counts)
         if weight is not None:
             weight = unit_weights(weight, matrix.shape[0], "documents", where)
             if not weight.all():
@@ -189,10 +185,8 @@ class UnitDocuments(UnitSamples):
     @cached_property
     def few(self) -> Documents:
         """A random share of the documents of each unit: for starts and evaluations."""
-        from scipy.sparse import csr_array, vstack
-
         parts = self.units.map(Documents.some, self._drawn(SAMPLE, 0))
-        matrix = csr_array(vstack([part.matrix() for part in parts], format="csr"))
+        matrix = stacked(part.matrix() for part in parts)
         return read_documents(matrix, np.concatenate([part.weight for part in parts]), "X", small=self.small)
 
     def em_pass(

@@ -165,42 +165,36 @@ READERS: dict[str, Callable[[str], date]] = {
 """What reads dates, by name or format; of those that read equally many, the first."""
 
 
+UNITS: dict[str, Callable[[date], int]] = {
+    "day": date.toordinal,
+    "week": lambda day: (day.toordinal() - 1) // 7,
+    "month": lambda day: 12 * day.year + day.month - 1,
+    "quarter": lambda day: (12 * day.year + day.month - 1) // 3,
+    "year": lambda day: day.year,
+    "decade": lambda day: day.year // 10,
+}
+"""The number of a date's period, counted from the year 1."""
+
+
 def _periods(dates: Sequence[date | None]) -> tuple[str, list[str], Index]:
     """Return the period, the labels of all periods from first to last, and the period of each date."""
     known = [day for day in dates if day is not None]
-    first, last = min(known), max(known)
-    only_years = all((day.month, day.day) == (1, 1) for day in known)
     only_months = all(day.day == 1 for day in known)
-    units = (
-        ("year", "decade") if only_years else ("month", "quarter", "year", "decade") if only_months else UNITS
-    )
-    unit = next((unit for unit in units if _count(unit, first, last) <= MOST_PERIODS), units[-1])
-    start = _number(unit, first)
-    labels = [_label(unit, number) for number in range(start, _number(unit, last) + 1)]
-    group = [-1 if day is None else _number(unit, day) - start for day in dates]
+    only_years = only_months and all(day.month == 1 for day in known)
+    units = list(UNITS)[4 if only_years else 2 if only_months else 0 :]
+    for unit in units:
+        start, stop = (UNITS[unit](day) for day in (min(known), max(known)))
+        if stop - start < MOST_PERIODS or unit == units[-1]:
+            break
+    labels = [_label(unit, number) for number in range(start, stop + 1)]
+    group = [-1 if day is None else UNITS[unit](day) - start for day in dates]
     return unit, labels, np.array(group, dtype=np.intp)
-
-
-UNITS = ("day", "week", "month", "quarter", "year", "decade")
-
-
-def _number(unit: str, day: date) -> int:
-    """Return the number of a date's period, counted from the year 1."""
-    if unit in ("day", "week"):
-        return day.toordinal() if unit == "day" else (day.toordinal() - 1) // 7
-    if unit in ("month", "quarter"):
-        return (12 * day.year + day.month - 1) // (1 if unit == "month" else 3)
-    return day.year // (1 if unit == "year" else 10)
-
-
-def _count(unit: str, first: date, last: date) -> int:
-    return _number(unit, last) - _number(unit, first) + 1
 
 
 def _label(unit: str, number: int) -> str:
     """Return a period's name.
 
-    >>> [_label(unit, _number(unit, date(2021, 3, 4))) for unit in UNITS]
+    >>> [_label(unit, UNITS[unit](date(2021, 3, 4))) for unit in UNITS]
     ['2021-03-04', '2021-W09', '2021-03', '2021 Q1', '2021', '2020s']
     """
     if unit == "day":

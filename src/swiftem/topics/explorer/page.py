@@ -59,7 +59,8 @@ def topics_page(
 
     Examples
     --------
-    >>> from swiftem.fit.history import History, Moment
+    >>> from swiftem.fit.driver import Moment
+    >>> from swiftem.fit.history import History
     >>> from swiftem.topics.explorer.content import Topic, TopicSummary
     >>> html = topics_page(
     ...     {"title": "<toy>"}, TopicSummary((Topic(0, 1.0, 0.2, ("rice",)),), 3, 1, 9, 1.5),
@@ -72,6 +73,8 @@ def topics_page(
     script = "".join(_part(f"{name}.js") for name in SCRIPTS)
     digest = b64encode(sha256(script.encode()).digest()).decode()
     title = f"Topics of {content['title']}"
+    warnings = "".join(f'<p class="warning">{escape(note)}</p>' for note in notes)
+    beside = f"<p>Next to this page:</p>{_pairs(files)}" if files else ""
     shell = (
         _part("explorer.html")
         .replace("<!--heading-->", escape(title))
@@ -83,7 +86,13 @@ def topics_page(
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(script=f"sha256-{digest}")}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_part('explorer.css')}</style></head>\n<body>\n{shell}"
-        f"{_about(summary, history, fit, command, settings, facts, notes, files or {})}"
+        f'<section class="about" aria-label="About">{warnings}{_part("about.html")}'
+        f"<details><summary>How the fit went</summary><p>{escape(fit)}</p>"
+        "<p>Perplexity: from one half of a document's words the model predicts the other half as well as a "
+        "choice among this many equally likely words. Lower is better; compare it on the same words only.</p>"
+        f"{_curve(history)}</details>\n"
+        f"<details><summary>How this was made</summary><pre>{escape(command)}</pre>{beside}"
+        f"{_pairs(settings)}{_pairs(facts)}</details></section>\n"
         f'<script type="application/json" id="data">{as_json(content)}</script>\n'
         f"<script>{script}</script>\n</body></html>\n"
     )
@@ -94,15 +103,10 @@ def _part(name: str) -> str:
 
 
 def _facts(summary: TopicSummary) -> str:
-    said = [
-        f"{summary.n_documents:,} documents",
-        f"{summary.n_tokens:,.0f} words",
-        f"{summary.n_words:,} different",
-        f"{len(summary.topics)} topics",
-    ]
-    if isfinite(summary.perplexity):
-        said.append(f"perplexity {summary.perplexity:,.0f}")
-    return " · ".join(said)
+    return (
+        f"{summary.n_documents:,} documents · {summary.n_tokens:,.0f} words · {summary.n_words:,} different"
+        f" · {len(summary.topics)} topics · perplexity {summary.perplexity:,.0f}"
+    )
 
 
 def _without_scripts(summary: TopicSummary) -> str:
@@ -122,35 +126,6 @@ def _without_scripts(summary: TopicSummary) -> str:
     )
 
 
-def _about(
-    summary: TopicSummary,
-    history: History,
-    fit: str,
-    command: str,
-    settings: Mapping[str, str],
-    facts: Mapping[str, str],
-    notes: Sequence[str],
-    files: Mapping[str, str],
-) -> str:
-    said = "".join(f'<p class="warning">{escape(note)}</p>' for note in notes)
-    beside = _pairs(files)
-    perplexity = (
-        "<p>Perplexity: from one half of a document's words the model predicts the other half as well as a "
-        "choice among this many equally likely words. Lower is better; compare it on the same words only.</p>"
-        if isfinite(summary.perplexity)
-        else ""
-    )
-    return (
-        f'<section class="about" aria-label="About">{said}'
-        f"{_part('about.html')}"
-        f"<details><summary>How the fit went</summary><p>{escape(fit)}</p>{perplexity}{_curve(history)}"
-        "</details>\n"
-        f"<details><summary>How this was made</summary><pre>{escape(command)}</pre>"
-        + (f"<p>Next to this page:</p>{beside}" if files else "")
-        + f"{_pairs(settings)}{_pairs(facts)}</details></section>\n"
-    )
-
-
 def _pairs(values: Mapping[str, str]) -> str:
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in values.items())
     return f"<dl>{rows}</dl>"
@@ -160,10 +135,7 @@ def _curve(history: History) -> str:
     """Return the likelihood against passes as SVG."""
     if not len(history):
         return ""
-    value, passes = (
-        -np.asarray(history.objective, dtype=np.float64),
-        np.asarray(history.passes, dtype=np.float64),
-    )
+    value, passes = -np.asarray(history.objective), np.asarray(history.passes)
     low, high = float(value.min()), float(value.max())
     spread, last = max(high - low, 1e-9), max(float(passes.max()), 1e-9)
     x, y = 62 + 520 * passes / last, 190 - 170 * (value - low) / spread

@@ -1,28 +1,32 @@
-"""Failures of commands: one sentence and an exit code; the group of commands suggests what was meant."""
+"""What commands print: results, messages, and failures as one sentence with an exit code."""
 
 from __future__ import annotations
 
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import Any
 
+import rich.console
 import typer
-from typer.core import TyperGroup
+from rich.segment import Segment
+from rich.text import Text
 
 from swiftem.core.messages import visible
+from swiftem.show.table import Table
 
 FAILED = 1
 """Exit code if data or a model cannot be used."""
 INTERRUPTED = 130
 """Exit code of a program that Ctrl-C ended, as in shells."""
-ARGUMENTS = "swiftem.arguments"
-"""Key of the words of the command line in the context's ``meta``."""
+PIPE = 100_000
+"""Width of a line that is not in a terminal."""
+MOST_ROWS = 60
+"""Rows of a table that is shown beside other results."""
 
 
 def tell(sentence: str) -> None:
@@ -104,78 +108,58 @@ def refuse(context: typer.Context, but: set[str], sentence: str) -> None:
             raise typer.BadParameter(sentence, param_hint=f"'{option.opts[0]}'")
 
 
-SENTENCES = {
-    "int_parsing": "{value!r} is not an integer.",
-    "int_from_float": "{value!r} is not an integer.",
-    "float_parsing": "{value!r} is not a number.",
-}
-"""Names of pydantic's errors, by which typer reads options, and sentences for them."""
+class Console(rich.console.Console):
+    """Standard output: text is wrapped at words in a terminal, and not at all elsewhere."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        """Return the segments of what is printed, with visible text; rich's own sequences are kept."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+    def say(self, line: object = "") -> None:
+        """Print a sentence, or a table in the width of the terminal; no word and no number is cut."""
+        if isinstance(line, Table):
+            line = line if self.is_terminal else line.to_text()
+        elif self.is_terminal:
+            line = at_words(str(line), self.width)
+        width = None if self.is_terminal else PIPE
+        self.print(line, width=width, overflow="ignore", crop=False, no_wrap=True)
+
+    def say_all(self, lines: Iterable[str]) -> None:
+        """Print sentences, one per line."""
+        for line in lines:
+            self.say(line)
+
+    def say_facts(self, facts: Mapping[str, str]) -> None:
+        """Print names and values, one per line."""
+        width = max(map(len, facts))
+        for name, value in facts.items():
+            self.say(f"{name:{width}}  {value}")
+
+    def doing(self, what: str) -> AbstractContextManager[Any]:
+        """Return a context that shows in a terminal what is being done."""
+        return self.status(Text(what)) if self.is_terminal else nullcontext()
+
+    @contextmanager
+    def counting(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
+        """Show in a terminal how many parts are done; the context takes a line for each of them."""
+        from swiftem.fit.driver import progress_bar
+
+        with progress_bar(self) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda line: bar.update(task, advance=1, description=line.partition(":")[0])
 
 
-class Group(TyperGroup):
-    """The commands of ``swiftem``."""
+class VisibleOutput:
+    """Standard output for tables in CSV."""
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **given: Any) -> Any:
-        """Read the options of the group, and keep the words of the command line."""
-        words = [str(info_name), *args]
-        with _visible_errors():
-            context = super().make_context(info_name, args, *rest, **given)
-        context.meta[ARGUMENTS] = words
-        return context
+    def write(self, text: str) -> int:
+        """Write visible text."""
+        return sys.stdout.write(visible(text))
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; errors of options have a sentence of their own."""
-        with _visible_errors(), warnings.catch_warnings():
-            # Columns are matched by the commands; scikit-learn would like to be told by data frames.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            try:
-                return super().invoke(ctx)
-            except typer.BadParameter as error:
-                error.message = plain(error)
-                raise
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return the options of the group."""
-        return _without_types(super().get_params(ctx))
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name."""
-        command = super().get_command(ctx, cmd_name)
-        if command is not None:
-            _without_types(command.get_params(ctx))
-        return command
-
-
-@contextmanager
-def _visible_errors() -> Iterator[None]:
-    """Make values in the sentences of typer visible."""
-    try:
-        yield
-    except Exception as error:
-        if hasattr(error, "format_message"):  # typer's, whose base has moved between versions
-            error.message = visible(error.message)  # type: ignore[attr-defined]
-        raise
-
-
-def plain(error: typer.BadParameter) -> str:
-    """Return the sentence of an error, with the choice that is close to the value.
-
-    >>> plain(typer.BadParameter("kind must be 'full' or 'tied', got 'fulll'."))
-    "kind must be 'full' or 'tied', got 'fulll': did you mean 'full'?"
-    """
-    sentence = error.message.removeprefix("Value error, ")
-    cause: Any = error.__cause__
-    found = cause.errors()[0] if hasattr(cause, "errors") else {}
-    if found.get("type") in SENTENCES:
-        return SENTENCES[found["type"]].format(value=found["input"])
-    choices, got, value = sentence.rpartition(", got '")
-    close = get_close_matches(value.lower().rstrip("'."), re.findall(r"'([^']*)'", choices), n=1)
-    return f"{sentence.rstrip('.')}: did you mean {close[0]!r}?" if got and close else sentence
-
-
-def _without_types(options: list[Any]) -> list[Any]:
-    """Return options of which flags have no type in the help: they take no value."""
-    for option in options:
-        if getattr(option, "is_flag", False):
-            option.metavar = ""
-    return options
+    def flush(self) -> None:
+        """Write what was held back."""
+        sys.stdout.flush()

@@ -9,7 +9,7 @@ from topic_fits import fit_topics
 
 import swiftem
 from swiftem.topics.compute.corpus import Documents
-from swiftem.topics.first_topics import best_start, clustered_topics, random_topics
+from swiftem.topics.fit import best_start, clustered_topics, random_topics
 
 ALPHA, BETA = np.full(5, 0.1), np.full((1, 1), 0.05)
 
@@ -97,7 +97,7 @@ def test_given_topics_are_started_from():
         (np.ones((4, 150)), r"init must be a number or an array of shape \(5, 150\)"),
         (-np.ones((5, 150)), "init must be finite and not negative"),
         (np.zeros((5, 150)), "a positive entry in each row"),
-        ("kmeans", "init must be 'auto' or"),
+        ("kmeans", "init must be 'auto', '"),
     ],
 )
 def test_bad_starts(init, match):
@@ -140,18 +140,11 @@ def test_passes_of_starts_are_neither_in_the_history_nor_in_n_iter():
 
 def test_numpy_numbers_as_parameters_are_kept_in_a_file(tmp_path):
     X, *_ = corpus(100)
-    model = swiftem.PLSA(
-        np.int64(5),
-        random_state=np.int64(3),
-        tol=np.float64(1e-2),
-        background=np.True_,
-        n_init=np.int64(2),
-    ).fit(X)
+    numbers = {"random_state": np.int64(3), "n_init": np.int64(2), "background": np.True_}
+    model = fit(X, n_components=np.int64(5), tol=np.float64(1e-2), **numbers)
     model.save(tmp_path / "model")
     loaded = swiftem.PLSA.load(tmp_path / "model")
-    assert loaded.random_state == 3
-    assert loaded.n_init == 2
-    assert loaded.background is True
+    assert (loaded.random_state, loaded.n_init, loaded.background) == (3, 2, True)
     np.testing.assert_array_equal(loaded.components_, model.components_)
 
 
