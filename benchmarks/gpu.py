@@ -24,6 +24,7 @@ import numpy as np
 import swiftem
 from benchmarks.gpu_topics import topic_rows
 from benchmarks.row import Row
+from benchmarks.timing import threads
 from swiftem import methods, models
 
 __all__ = ["LEAD", "NOTE", "TITLE", "rows"]
@@ -33,6 +34,7 @@ LEAD = ("model", "setting")
 NOTE = """Peer of passes: the same sums by PyTorch in float32, block by block, as one writes them without
 kernels. Overlapping data have about 18 effective components per row, separated data about one."""
 MEASURED = 20
+THREADS = os.cpu_count() or 1
 BATCH, ITERATIONS = 1024, 4_000
 NUMBERS = 1 << 28
 """Numbers that the peer computes at a time."""
@@ -79,15 +81,20 @@ PASSES: tuple[tuple[Size, float, str, float | None], ...] = (
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """Yield nothing without PyTorch, or without a GPU unless it is a smoke test."""
     try:
         import torch
     except ImportError:
         return
-    if not (quick or torch.cuda.is_available()):
-        return
+    if quick or torch.cuda.is_available():
+        with threads(THREADS):  # races of starts, and fits on the CPU
+            yield from _rows(quick, repeats)
+
+
+def _rows(quick: bool, repeats: int) -> Iterator[Row]:
     for size, start, goal in FITS:
         yield _fit(size.tiny() if quick else size, start, goal)
-    yield _log_likelihood(Size("diag", MILLION, 16, 64), quick)
+    yield _log_likelihood(Size("diag", MILLION // 5, 16, 64), quick)
     for size, start, _ in FITS[1:5]:
         yield from _passes_of_a_fit(size.tiny() if quick else size, start)
     yield from _first_call(quick)
@@ -154,7 +161,7 @@ def row_of(size: Size, value: float, **options: Any) -> Row:
         "repeats": 1,
         "compared": "value",
     }
-    given |= {"b": size.n, "model": f"{size.kind}, d = {size.d}", "unit": "s"}
+    given |= {"threads": THREADS, "b": size.n, "model": f"{size.kind}, d = {size.d}", "unit": "s"}
     made = {"n": size.n, "d": str(size.d), "components": size.components, "value": value}
     return Row(**given | made | options)
 

@@ -64,7 +64,7 @@ def lines_of(script, *numbers):
 
     Without a GPU its kernels are interpreted.
     """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = dict(os.environ)
     if not torch.cuda.is_available():
         environment["TRITON_INTERPRET"] = "1"
     done = subprocess.run(

@@ -101,7 +101,7 @@ def transposed_product(a_hi, a_lo, b_hi, b_lo):
     return tl.dot(b_hi, tl.trans(a_hi), found)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def one_pass(
     X,
     W,
@@ -173,7 +173,7 @@ def one_pass(
     tl.store(LOG + program, tl.sum(log))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def normalisers(
     X, PHI, NORM, COMPONENTS, LOGS, n, padded, M, B: constexpr, C: constexpr, HAS_NORMS: constexpr
 ):
@@ -204,7 +204,7 @@ def normalisers(
     tl.store(LOGS + n + row, tl.log2(total), mask=row < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def accumulate(
     X,
     PHI,
@@ -488,7 +488,7 @@ def add_differences(
         tl.store(at + 2 * d, tl.load(at + 2 * d, mask=is_column) + tl.sum(counts, 0), mask=is_column)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "M", "per"])
 def white_logits(
     X, MATRICES, SHIFTS, SCALES, CONSTANT, LOGITS, first, n, padded, M, per, H: constexpr, B: constexpr
 ):
@@ -522,7 +522,7 @@ def white_logits(
         tl.store(LOGITS + m * n + row, logits, mask=row < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "M"])
 def white_sums(
     Y,
     W,
