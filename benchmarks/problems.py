@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paper.experiments.gmm import START_MEANS, gmm_data
-from paper.experiments.gmm_precision import MODEL
+from paper.experiments.gmm_precision import MODEL, START_MEANS, gmm_data
 from swiftem import data, methods, models, schedules
 
 __all__ = ["paper_mixture", "token_source", "topic_methods", "wide_mixture"]

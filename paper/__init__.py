@@ -1,4 +1,6 @@
-"""What reproduces the paper on incremental EM: its theory in numbers, its experiments and their report.
+"""The paper's experiments, reproduced.
 
-It is run from a checkout of the repository and is no part of the library.
+Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Expectation Maximization
+Methods” (NeurIPS 2019), with the methods of swiftem: the paper's figures, and its claims compared with what
+was measured here.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import platform
 import sys
 import sysconfig
@@ -78,16 +77,13 @@ def _modules(package: str) -> list[tuple[str, Path]]:
         folder, parts = Path(spec.submodule_search_locations[0]).parent, {package}
     found: list[tuple[str, Path]] = []
     for part in sorted(parts):
-        if (folder / f"{part}.py").exists():
-            found.append((part, folder / f"{part}.py"))
-        modules: list[tuple[str, Path]] = []
-        for at, below, files in os.walk(folder / part):
-            below[:] = [name for name in below if name.isidentifier() and name not in ("test", "tests")]
-            for path in (Path(at, file) for file in files):
-                if path.suffix == ".py" and path.stem.isidentifier():
-                    name = path.parent if path.stem == "__init__" else path.with_suffix("")
-                    modules.append((".".join(name.relative_to(folder).parts), path))
-        found += sorted(modules)
+        modules = {}
+        for path in (folder / part).rglob("*.py"):
+            names = path.relative_to(folder).with_suffix("").parts
+            if all(name.isidentifier() for name in names) and not {"test", "tests"} & {*names[1:-1]}:
+                modules[".".join(names).removesuffix(".__init__")] = path
+        single = folder / f"{part}.py"
+        found += [(part, single)] * single.exists() + sorted(modules.items())
     return found
 
 

@@ -2,92 +2,62 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from rich.box import SIMPLE_HEAD
+import pandas as pd
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+import paper
 from paper.docstrings import docstring_corpus
 from paper.experiments.experiment import Experiment
-from paper.experiments.gmm_precision import gmm_precision
-from paper.experiments.gmm_scaling import SIZES, gmm_scaling
-from paper.experiments.methods import SIZES as METHOD_SIZES
-from paper.experiments.methods import compare_methods
-from paper.experiments.plsa import docstring_corpora, plsa, read_corpora
+from paper.experiments.gmm_precision import gmm_precision, precision_section
+from paper.experiments.gmm_scaling import SIZES, gmm_scaling, scaling_section
+from paper.experiments.methods import compare_methods, methods_section
+from paper.experiments.plsa import plsa, plsa_section, read_corpora
 from paper.experiments.theory import SIZES as THEORY_SIZES
-from paper.experiments.theory import theory_in_numbers
-from paper.reports.figures import save_picture
-from paper.reports.gmm_precision import precision_section
-from paper.reports.gmm_scaling import scaling_section
-from paper.reports.methods import methods_section
-from paper.reports.page import VERDICTS, page
-from paper.reports.plsa import plsa_section
-from paper.reports.section import OURS, Section
-from paper.reports.theory import theory_section
+from paper.experiments.theory import theory_in_numbers, theory_section
+from paper.report.page import VERDICTS, page
+from paper.report.section import OURS, Section
 from swiftem.core.describe import environment
 from swiftem.core.files import write_atomically
 from swiftem.fit.driver import progress_bar
 from swiftem.kernels.threads import get_threads
 from swiftem.show.numbers import seconds_text
+from swiftem.show.table import Table
 
-SECTIONS: dict[str, Callable[[Experiment], Section]] = {
-    "gmm-precision": precision_section,
-    "gmm-scaling": scaling_section,
-    "plsa": plsa_section,
-    "theory": theory_section,
-    "methods": methods_section,
+EXPERIMENTS: dict[str, tuple[Callable[..., Experiment], Callable[[Experiment], Section]]] = {
+    "gmm-precision": (gmm_precision, precision_section),
+    "gmm-scaling": (gmm_scaling, scaling_section),
+    "plsa": (plsa, plsa_section),
+    "theory": (theory_in_numbers, theory_section),
+    "methods": (compare_methods, methods_section),
 }
-NAMES = tuple(SECTIONS)
+QUICK: dict[str, dict[str, Any]] = {
+    "gmm-scaling": {"sizes": SIZES[:-1], "settings": ("known", "authors")},
+    "plsa": {"runs": 1, "epochs": 50},  # 50 are compared: fewer would lead to another conclusion
+    "theory": {"runs": 2, "sizes": THEORY_SIZES[:3]},
+    "methods": {"runs": 1, "quick": True},
+}
+"""Options of quick experiments: smaller samples and fewer runs, but the epochs that the report compares."""
 FAILED, INTERRUPTED = 1, 130
 """Exit codes."""
-NOTHING = "Interrupted before the first result; nothing was written."
-REPORT = "report.html"
-DOCUMENTS = "plsa-documents.csv"
-COLOURS = {"agrees": "green", "disagrees": "red", "open": "yellow"}
-PAPER = (
-    "Karimi, Wai, Moulines and Lavielle, “On the Global Convergence of (Fast) Incremental Expectation "
-    "Maximization Methods” (NeurIPS 2019), with the methods of swiftem: the paper's figures, and its claims "
-    "compared with what was measured here."
-)
 
 
 class Request(NamedTuple):
-    """Arguments of the command; ``runs`` None stands for the default.
-
-    Quick experiments have smaller samples and fewer runs, but reach the epochs that the report compares.
-    """
+    """Arguments of the command, and the command line that repeats it; ``runs`` None is the default."""
 
     name: str
     quick: bool
     runs: int | None
     seed: int
-    corpora: Sequence[Path]
+    corpus: Sequence[Path]
     out: Path
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The experiments to run."""
-        return NAMES if self.name == "all" else (self.name,)
-
-    @property
-    def command(self) -> str:
-        """The command line that repeats it."""
-        words = ["python", "-m", "paper", self.name, *(["--quick"] if self.quick else [])]
-        words += ["--runs", str(self.runs)] if self.runs is not None else []
-        words += ["--seed", str(self.seed)]
-        for corpus in self.corpora:
-            words += ["--corpus", str(corpus)]
-        return shlex.join([*words, "--out", str(self.out)])
+    command: str
 
 
 def reproduce(request: Request, console: Console | None = None) -> int:
@@ -99,119 +69,83 @@ def reproduce(request: Request, console: Console | None = None) -> int:
     # A terminal may break a sentence; a log or a pipe gets it whole. Paths may hold what looks like markup.
     say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
     began = perf_counter()
+    left = "nothing was written"
     try:
-        corpora = read_corpora(request.corpora) if request.corpora else None
-    except (OSError, ValueError) as error:
-        say(str(error))
-        return FAILED
-    except KeyboardInterrupt:
-        say(NOTHING)
-        return INTERRUPTED
-    experiments = _run_all(request, corpora, console)
-    if not any(experiment.rows for experiment in experiments):
-        say(NOTHING)
-        return INTERRUPTED
-    sections = [SECTIONS[experiment.name](experiment) for experiment in experiments]
-    console.print(_claims(sections))
-    facts = environment("scipy", "scikit-learn", "matplotlib") | {
-        "threads": str(get_threads()),
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "time": f"{seconds_text(perf_counter() - began)} in all, compiling included",
-    }
-    try:
+        try:
+            inputs = {"plsa": {"corpora": read_corpora(request.corpus)}} if request.corpus else {}
+        except ValueError as error:
+            say(str(error))
+            return FAILED
+        experiments = run_all(request, inputs, console)
+        complete = [experiment for experiment in experiments if experiment.rows]
+        sections = [EXPERIMENTS[experiment.name][1](experiment) for experiment in complete]
+        if not sections:
+            raise KeyboardInterrupt
+        console.print(_claims(sections))
         request.out.mkdir(parents=True, exist_ok=True)
-        for experiment in experiments:
-            if experiment.rows:
-                _write_table(
-                    request.out / f"{experiment.name}.csv", experiment.rows[0]._fields, experiment.rows
+        facts = {"command": request.command} | environment("scipy", "scikit-learn", "matplotlib")
+        for experiment in complete:
+            _write_table(request.out / f"{experiment.name}.csv", experiment.rows)
+            if experiment.name == "plsa" and not request.corpus:
+                corpus = docstring_corpus()
+                lengths = {"name": corpus.names, "characters": map(len, corpus.documents)}
+                _write_table(request.out / "plsa-documents.csv", lengths)
+                facts["docstrings"] = (
+                    "the documents of plsa are listed in plsa-documents.csv beside this page"
                 )
-        if not request.corpora and any(e.name == "plsa" and e.rows for e in experiments):
-            corpus = docstring_corpus()
-            lengths = zip(corpus.names, map(len, corpus.documents), strict=True)
-            _write_table(request.out / DOCUMENTS, ("name", "characters"), lengths)
-            facts["docstrings"] = f"the documents of plsa are listed in {DOCUMENTS} beside this page"
-        for section in sections:
-            for picture in section.pictures:
-                save_picture(picture, request.out)
-        html = page(
-            "The paper's experiments, reproduced", PAPER, sections, command=request.command, facts=facts
-        )
-        write_atomically(request.out / REPORT, html.encode())
+        left = f"the numbers are in {request.out}"
+        for picture in (picture for section in sections for picture in section.pictures):
+            picture.save(request.out)
+        facts |= {
+            "threads": str(get_threads()),
+            "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "time": f"{seconds_text(perf_counter() - began)} in all, compiling included",
+        }
+        interrupted = experiments[-1].interrupted
+        html = page(str(paper.__doc__), sections, facts=facts, interrupted=interrupted)
+        write_atomically(request.out / "report.html", html.encode())
     except OSError as error:
-        say(f"The results could not be written to {request.out}: {error.strerror or error}.")
+        say(f"{error}\n{left.capitalize()}.")
         return FAILED
     except KeyboardInterrupt:
-        say(f"Interrupted while figures and report were made; the numbers are in {request.out}.")
+        say(f"Interrupted: {left}.")
         return INTERRUPTED
-    interrupted = any(experiment.interrupted for experiment in experiments)
     if interrupted:
         say("Interrupted: shown and written is what was complete.")
-    say(f"Report: {request.out / REPORT} (open it in a browser); numbers and figures are beside it.")
+    say(f"Report: {request.out / 'report.html'} (open it in a browser); numbers and figures are beside it.")
     return INTERRUPTED if interrupted else 0
 
 
-def _run_all(request: Request, corpora: Any, console: Console) -> list[Experiment]:
-    """Return the experiments; after Ctrl-C the last one may be incomplete."""
-    quick, runs = request.quick, request.runs
-    jobs: dict[str, Callable[..., Experiment]] = {
-        "gmm-precision": partial(gmm_precision, runs=runs or 5),
-        "gmm-scaling": partial(
-            gmm_scaling,
-            runs=runs or 5,
-            sizes=SIZES[:-1] if quick else SIZES,
-            settings=("known", "authors") if quick else ("known", "free", "authors"),
-        ),
-        "plsa": lambda **options: plsa(
-            corpora or docstring_corpora(),
-            runs=runs or (1 if quick else 3),
-            epochs=50 if quick else 60,  # 50 are compared: fewer would lead to another conclusion
-            **options,
-        ),
-        "theory": partial(
-            theory_in_numbers,
-            runs=runs or (2 if quick else 5),
-            sizes=THEORY_SIZES[:3] if quick else THEORY_SIZES,
-        ),
-        "methods": partial(
-            compare_methods,
-            runs=runs or (1 if quick else 5),
-            quick=quick,
-            sizes=(1_000, 3_162) if quick else METHOD_SIZES,
-        ),
-    }
+def run_all(request: Request, inputs: dict[str, dict[str, Any]], console: Console) -> list[Experiment]:
+    """Return the experiments, with ``inputs`` by name; after Ctrl-C the last one may be incomplete."""
     done: list[Experiment] = []
     with progress_bar(console) as bar:
-        for name in request.names:
+        for name in EXPERIMENTS if request.name == "all" else (request.name,):
+            options = inputs.get(name, {}) | (QUICK.get(name, {}) if request.quick else {})
+            if request.runs is not None:
+                options["runs"] = request.runs
             task = bar.add_task(name, total=100)
 
             def show(doing: str, share: float, name: str = name, task: Any = task) -> None:
                 bar.update(task, completed=100 * share, description=f"{name}: {doing}")
 
-            try:
-                done.append(jobs[name](seed=request.seed, progress=show))
-            except KeyboardInterrupt:  # while a corpus was read: nothing of this experiment is there
-                done.append(Experiment(name, {}, (), interrupted=True))
-            bar.update(task, description=name)
+            done.append(EXPERIMENTS[name][0](seed=request.seed, progress=show, **options))
             if done[-1].interrupted:
                 break
+            bar.update(task, completed=100, description=name)
     return done
 
 
 def _claims(sections: Sequence[Section]) -> Table:
     """Return the claims and the findings as a table for the terminal."""
-    table = Table(
-        "", "claim", "measured", title="Claims, and what was found", box=SIMPLE_HEAD, title_justify="left"
-    )
-    for finding in (finding for section in sections for finding in section.findings):
-        mark = Text(VERDICTS[finding.verdict], style=COLOURS[finding.verdict], no_wrap=True)
-        source = "" if finding.source == OURS else f" ({finding.source})"
-        table.add_row(mark, Text(finding.claim + source), Text(finding.brief))
-    return table
+    rows = [
+        (VERDICTS[f.verdict], f"{f.claim}{f' ({f.source})' * (f.source != OURS)} {f.sentence}")
+        for section in sections
+        for f in section.findings
+    ]
+    return Table("Claims, and what was found", ["", "claim, and what was measured"], rows)
 
 
-def _write_table(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    lines = io.StringIO()
-    writer = csv.writer(lines)
-    writer.writerow(head)
-    writer.writerows(rows)
-    write_atomically(path, lines.getvalue().encode())
+def _write_table(path: Path, rows: Any) -> None:
+    text = pd.DataFrame(rows).to_csv(index=False, na_rep="nan", lineterminator="\r\n")
+    write_atomically(path, text.encode())

@@ -306,11 +306,8 @@ def further_methods() -> Iterator[Case]:
 
 def orders() -> Iterator[Case]:
     for name in ("sem", "iem", "sem-vr", "fiem", "spider"):
-        chosen = method(name, 7, order="weighted")
-        yield (
-            f"full, {name}, weighted",
-            partial(run, gaussians("full"), rows(), chosen, sample_weight=weights()),
-        )
+        problem = gaussians("full"), rows(), method(name, 7, order="weighted")
+        yield f"full, {name}, weighted", partial(run, *problem, sample_weight=weights())
     for name in ("sem", "fiem"):
         chosen = method(name, 7, order="shuffled", memory_order="shuffled")
         yield f"diag, {name}, shuffled", partial(run, gaussians("diag"), rows(), chosen)
@@ -338,10 +335,8 @@ def options_of_runs() -> Iterator[Case]:
     given = np.random.default_rng(7).integers(700, size=(2, 100, 7))
     for name in ("sem", "fiem"):
         draws = tuple(given) if name == "fiem" else given[0]
-        yield (
-            f"full, {name}, draws",
-            partial(run, gaussians("full"), rows(), method(name, 7), 100, draws=draws),
-        )
+        problem = gaussians("full"), rows(), method(name, 7), 100
+        yield f"full, {name}, draws", partial(run, *problem, draws=draws)
 
 
 def family_runs() -> Iterator[Case]:
@@ -395,26 +390,15 @@ def stored_files(folder: Path) -> Iterator[Case]:
     weighted = folder / "weighted.parquet"
     pyarrow.parquet.write_table(table, weighted, row_group_size=100)
     for name in ("em", "sem"):
-        yield (
-            f"parquet, {name}, weights",
-            lambda name=name: run(full, data.open_source(weighted, weight="w"), method(name, 7)),
-        )
+        source = data.open_source(weighted, weight="w")
+        yield f"parquet, {name}, weights", partial(run, full, source, method(name, 7))
     blocks = partial(iter, np.array_split(y, 5))
     yield "stream, em", partial(run, full, blocks, method("em", 1))
     for name in (*NAMES, "spider"):
-        yield (
-            f"units, {name}",
-            lambda name=name: run(full, data.open_units(files["parquet"]), method(name, 2), 60),
-        )
-    yield "units, em, npy", lambda: run(gaussians("diag"), data.open_units(files["npy"]), method("em", 1))
-    yield (
-        "units, em, poisson",
-        lambda: run(
-            models.MixtureModel(3, "poisson"),
-            data.UnitSource(np.array_split(rows_of("poisson"), 4)),
-            method("em", 1),
-        ),
-    )
+        yield f"units, {name}", partial(run, full, data.open_units(files["parquet"]), method(name, 2), 60)
+    yield "units, em, npy", partial(run, gaussians("diag"), data.open_units(files["npy"]), method("em", 1))
+    units = data.UnitSource(np.array_split(rows_of("poisson"), 4))
+    yield "units, em, poisson", partial(run, models.MixtureModel(3, "poisson"), units, method("em", 1))
     yield "GaussianMixture, npy", partial(fit_gaussians, files["npy"])
 
 
@@ -456,10 +440,8 @@ def gaussian_fits() -> Iterator[Case]:
             f"GaussianMixture, {name}",
             partial(fit_gaussians, rows(), method=methods.METHODS[name](batch_size=16)),
         )
-    yield (
-        "GaussianMixture, partial_fit",
-        lambda: streamed(swiftem.GaussianMixture(3), ("weights_", "means_", "covariances_"), rows()),
-    )
+    three = swiftem.GaussianMixture(3)
+    yield "GaussianMixture, partial_fit", partial(streamed, three, OF_GAUSSIANS[:3], rows())
 
 
 def mixture_fits() -> Iterator[Case]:
@@ -469,10 +451,8 @@ def mixture_fits() -> Iterator[Case]:
     yield "Mixture, missing", partial(fit_mixture, with_gaps(rows_of("poisson")), missing="ignore")
     by = methods.VarianceReducedEM(batch_size=16)
     yield "Mixture, sem-vr", partial(fit_mixture, rows_of("poisson"), method=by)
-    yield (
-        "Mixture, partial_fit",
-        lambda: streamed(swiftem.Mixture(3, family="poisson"), ("weights_", "params_"), rows_of("poisson")),
-    )
+    three = swiftem.Mixture(3, family="poisson")
+    yield "Mixture, partial_fit", partial(streamed, three, OF_MIXTURES[:2], rows_of("poisson"))
 
 
 def regression_fits() -> Iterator[Case]:
@@ -481,14 +461,10 @@ def regression_fits() -> Iterator[Case]:
 
     yield "RegressionMixture", lines
     yield "RegressionMixture, fiem", partial(lines, method=methods.FastIncrementalEM(batch_size=16))
-    yield (
-        "RegressionMixture, poisson",
-        lambda: fit(swiftem.RegressionMixture(2, family="poisson"), OF_COUNTS, *responses("poisson")),
-    )
-    yield (
-        "RegressionMixture, partial_fit",
-        lambda: streamed(swiftem.RegressionMixture(2), OF_COUNTS[:3], *responses("gaussian")),
-    )
+    of_counts = swiftem.RegressionMixture(2, family="poisson")
+    yield "RegressionMixture, poisson", partial(fit, of_counts, OF_COUNTS, *responses("poisson"))
+    by_blocks = swiftem.RegressionMixture(2), OF_COUNTS[:3], *responses("gaussian")
+    yield "RegressionMixture, partial_fit", partial(streamed, *by_blocks)
 
 
 def topic_fits(folder: Path) -> Iterator[Case]:

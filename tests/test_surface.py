@@ -30,14 +30,6 @@ def test_dir_is_the_same_before_anything_was_used():
     assert fresh.split() == [name for name in dir(swiftem) if name[0] != "_"]
 
 
-def test_functions_are_reachable():
-    model = models.GaussianMixtureModel(1)
-    found = swiftem.posterior(model, [0.0, 1.0], model.theta(means=[[0.0]]))
-    assert found.log_likelihood.shape == (2,)
-    swiftem.set_threads(1)
-    swiftem.set_threads(None)
-
-
 @pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="runs in the source tree")
 def test_extras_install_what_is_used():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from paper.experiments.gmm_precision import gmm_precision
-from paper.reports.gmm_precision import precision_section
+from paper.experiments.gmm_precision import gmm_precision, precision_section
 
 FILE = Path(__file__).with_name("gmm-precision.png")
 

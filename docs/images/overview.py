@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
-from paper.reports.figures import label_ends, plain_axes
+from paper.report.figures import label_ends
+from swiftem.show.drawing import plain_axes
 from swiftem.show.numbers import style_of
 
 FILE = Path(__file__).with_name("overview.png")

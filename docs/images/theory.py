@@ -9,8 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from paper.experiments.theory import theory_in_numbers
-from paper.reports.theory import theory_section
+from paper.experiments.theory import theory_in_numbers, theory_section
 
 FILE = Path(__file__).with_name("theory.png")
 

@@ -1,1 +1,1 @@
-"""The paper's experiments: one module per figure."""
+"""The paper's experiments: each module runs one and compares the numbers with the claims."""

@@ -1,26 +1,33 @@
-"""The result of an experiment, its jobs with their progress, and its interruption by Ctrl-C."""
+"""What experiments share: their result, Ctrl-C, and runs that are measured epoch by epoch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
-from swiftem.core.algorithm import Result
+from swiftem._run import run
+from swiftem.core.algorithm import Iterate, Result
+from swiftem.core.draws import Seed
+from swiftem.core.model import Model
+from swiftem.core.types import Theta
+from swiftem.methods import Method
 
 Progress = Callable[[str, float], None]
-"""Called with the current job, in a few words, and the completed share of the experiment, from 0 to 1."""
+"""Called as a job begins, with its name and the completed share of the experiment, from 0 to 1."""
 
 
 def no_progress(doing: str, share: float) -> None:
     """Ignore the progress."""
 
 
-class Job(NamedTuple):
-    """A part of an experiment: what it does, in a few words, its cost in any unit, and its rows."""
+def shares(costs: Sequence[float]) -> list[float]:
+    """Return the share of the whole that is done as each of these jobs begins.
 
-    doing: str
-    cost: float
-    rows: Callable[[], Sequence[Any]]
+    >>> shares([1.0, 2.0, 1.0])
+    [0.0, 0.25, 0.75]
+    """
+    return [sum(costs[:place]) / sum(costs) for place in range(len(costs))]
 
 
 class Experiment(NamedTuple):
@@ -51,16 +58,12 @@ class Experiment(NamedTuple):
     interrupted: bool
 
 
-def collect(name: str, settings: dict[str, str], jobs: Sequence[Job], progress: Progress) -> Experiment:
-    """Return the experiment with the rows of all jobs; after Ctrl-C, of the complete ones."""
+def collect(name: str, settings: dict[str, str], parts: Iterable[Sequence[Any]]) -> Experiment:
+    """Return the experiment with the rows of all parts; after Ctrl-C, of the complete ones."""
     rows: list[Any] = []
-    total, done = sum(job.cost for job in jobs), 0.0
     try:
-        for job in jobs:
-            progress(job.doing, done / total)
-            rows += job.rows()
-            done += job.cost
-            progress(job.doing, done / total)
+        for part in parts:
+            rows += part
     except KeyboardInterrupt:
         return Experiment(name, settings, tuple(rows), interrupted=True)
     return Experiment(name, settings, tuple(rows), interrupted=False)
@@ -71,3 +74,68 @@ def complete(result: Result) -> Result:
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return result
+
+
+class Point(NamedTuple):
+    """State of a run after an epoch: n iterations, one for ``"em"``.
+
+    Attributes
+    ----------
+    epoch : int
+        Epochs done.
+    passes : float
+        E-step evaluations divided by n, the first pass included.
+    seconds : float
+        Time of the run, without the measurements.
+    value : float
+        The measured value.
+    """
+
+    epoch: int
+    passes: float
+    seconds: float
+    value: float
+
+
+def trace(
+    model: Model,
+    data: Any,
+    method: Method,
+    *,
+    theta0: Theta,
+    epochs: int,
+    seed: Seed,
+    measure: Callable[[Theta], float],
+) -> list[Point]:
+    """Run ``method`` and return the ``measure`` of θ before the first epoch and after each.
+
+    Two iterations before it compile what is not compiled yet. Other arguments are as in :func:`swiftem.run`.
+    Ctrl-C raises KeyboardInterrupt: an incomplete curve would
+    be misleading in an average over runs.
+
+    Examples
+    --------
+    >>> from swiftem import methods, models
+    >>> model = models.GaussianMixtureModel(n_components=1)
+    >>> start = model.theta(means=[[0.0]])
+    >>> points = trace(
+    ...     model, [1.0, 2.0], methods.EM(), theta0=start, epochs=2, seed=0, measure=lambda t: t.means.item()
+    ... )
+    >>> [(point.epoch, point.passes, round(point.value, 2)) for point in points]
+    [(0, 1.0, 0.0), (1, 2.0, 1.5), (2, 3.0, 1.5)]
+    """
+    given: dict[str, Any] = {"theta0": theta0, "seed": seed}
+    complete(run(model, data, method, n_iter=2, **given))
+    points: list[Point] = []
+    measuring, began = 0.0, perf_counter()
+
+    def record(iterate: Iterate) -> None:
+        nonlocal measuring
+        now = perf_counter()
+        value = measure(iterate.theta)
+        points.append(Point(len(points), iterate.passes, now - began - measuring, value))
+        measuring += perf_counter() - now
+
+    every = method.epoch(data.n if hasattr(data, "n") else len(data))
+    complete(run(model, data, method, n_iter=epochs * every, record_every=every, record=record, **given))
+    return points

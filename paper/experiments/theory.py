@@ -1,27 +1,58 @@
-"""The paper's theorems in numbers: runs with their steps, fiem's local rate, and both sides as n grows."""
+"""The theorems in numbers.
+
+The paper proves that the squared gradient at a random iteration K is below a bound, on average over the
+draws. Here are the numbers of both sides for a small mixture: the measured gradient, and the bound with
+constants that are themselves proven, for runs with the theorem's step size. The bounds hold, but the steps
+are far too small for practical use: the theorem says how steps and iterations should change with n, not how
+large they should be.
+
+Samples, one for each n, are of two Gaussians with unit variances, means ±2 and weights 0.3 and 0.7. The
+penalty is δ = ε = 1, so that ρ = 1/2; 10⁻³, the default, for the table of steps only. Runs start from s̄ at
+means (1, −1) and equal weights, and from its M-step. Steps are those of Theorem 2 from proven bounds of the
+constants; iEM's is 1.
+
+K_max is 60,000·n^(2/3) for sEM-VR (a multiple of m) and fiEM, 20·n for iEM. The gradient is measured at 16
+draws of K in each run, one in each 16th of 0 to K_max − 1, for iEM of 1 to K_max. That a run stays in S_ρ is
+checked at 64 places and each K, with a margin for the largest step times the iterations in between; for iEM,
+that θ + ∇L̄(θ)/L_e, which the proof uses, cannot leave the set of L_e.
+
+The local rate is of fiEM from near the limit of EM, by least squares of log ‖ŝ − s*‖² on k. The mean over the
+runs is shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import expm1, nan
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from paper import theory
-from paper.experiments.experiment import Experiment, Job, Progress, collect, complete, no_progress
+from paper.experiments.experiment import Experiment, Progress, collect, complete, no_progress, shares
+from paper.report.figures import Line, Panel, Picture, short
+from paper.report.runs import Runs
+from paper.report.section import Finding, Section
 from paper.theory.constants import Constants, component_cells
-from paper.theory.family import Family, family_of, full_pass
+from paper.theory.family import family_of, full_pass
 from paper.theory.sets import Polygon
 from swiftem._run import objective, run
 from swiftem.core.algorithm import Iterate, Result
 from swiftem.core.schedules import resolve
-from swiftem.core.source import Source
 from swiftem.core.types import Array
 from swiftem.methods import EM, METHODS, FastIncrementalEM, Method
 from swiftem.models import GaussianMixtureModel
+from swiftem.show.numbers import Style, signed, style_of
 
+SIZES = (100, 316, 1_000, 3_162, 10_000)
+FIGURE, USUAL = 1.0, 1e-3
+"""δ and ε of the figure, and the usual ones."""
+MEANS, WEIGHTS = (2.0, -2.0), (0.3, 0.7)
+START_WEIGHTS, START_MEANS = (0.5, 0.5), ((1.0,), (-1.0,))
+MOST_ESTIMATED = 1_000
+"""Constants are also estimated for the largest sample up to this size: each point costs passes."""
 ITERATIONS = 60_000
 """K_max of sem-vr and fiem in units of n^(2/3), as the theorem scales: enough for visible progress."""
 EPOCHS = 20
@@ -34,9 +65,40 @@ STREAMS = {"fiem": 1, "iem": 2, "sem-vr": 4}
 ROUNDING = 1e-9
 CHECKS = 64
 """Number of further checks that a run is in the theorem's set."""
+PROPOSITION = "fiem proposition"
+LOCAL_STEPS = {
+    PROPOSITION: Style("Proposition's γ", "#009E73", "-"),
+    "fiem 1/n": Style("γ = 1/n", "#0072B2", "-"),
+    "fiem default": Style("γ = n^(−2/3)", "#D55E00", "-"),
+}
+"""Step sizes of the local rate: the proposition's is (λ/4) / (2L_s²(2 + n))."""
+NEAR = 0.05
+"""Start of the runs, as a share of the distance from the limit to the start of the other runs."""
+FOLDS = 12.0
+"""A run is long enough for the mean square error to fall by this power of e."""
+MOST_EPOCHS, LEAST_EPOCHS = 1_000, 15
+LOOKS = 60
+FLOOR = 1e-24
+"""A smaller mean square error is rounding."""
+REST = 500
+"""Passes until EM converges up to rounding, for the strong penalty of this experiment."""
+STEP = 1e-5
+"""Step of the finite differences."""
+DIRECTIONS = 8
+"""Number of directions in which the Lipschitz constant of J_F is estimated."""
+STEPS = (
+    ("theorem", "δ = ε = 1", "-"),
+    ("step:bound", "10⁻³", ":"),
+    ("step:estimate", "10⁻³, estimated constants", "--"),
+)
+"""Which steps are shown."""
+ONE_OVER_N = (-1.15, -0.85)
+"""Slopes that count as 1/n."""
 
 
-class TheoryRow(NamedTuple):
+class TheoryRow(
+    namedtuple("TheoryRow", "part method n run gamma n_iter at_start measured right_side kind inside")
+):
     r"""One run, or one step size.
 
     Attributes
@@ -70,41 +132,47 @@ class TheoryRow(NamedTuple):
     0.0136
     """
 
-    part: str
-    method: str
-    n: int
-    run: int
-    gamma: float
-    n_iter: int
-    at_start: float
-    measured: float
-    right_side: float
-    kind: str
-    inside: bool
+
+class Sample(NamedTuple):
+    """A sample (n,), the model, and ŝ^(0) as in ``swiftem.run``."""
+
+    model: GaussianMixtureModel
+    y: Array
+    start: Array
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.y)
 
 
-def theorem_run(
-    model: GaussianMixtureModel, y: Array, name: str, found: Constants, start: Array, number: int, seed: int
-) -> TheoryRow:
-    """Return one run with the theorem's step, of part ``"theorem"``.
+def draw(n: int, seed: int) -> Sample:
+    """Return ``n`` samples of two Gaussians of unit variance, means ±2 and weights 0.3 and 0.7.
 
-    Parameters
-    ----------
-    model : GaussianMixtureModel
-        The model, of two components.
-    y : ndarray, shape (n,)
-        The sample.
-    name : {"iem", "sem-vr", "fiem"}
-        The method.
-    found : Constants
-        For model and sample.
-    start : ndarray, shape (4,)
-        ŝ^(0), as in ``swiftem.run``.
-    number, seed : int
-        Index of the draws, and seed.
+    They are farther apart than those of the paper's figure, which a penalty of strength 1 would merge.
+
+    >>> draw(3, 0).y.shape
+    (3,)
     """
-    n, incremental = len(y), name == "iem"
+    rng = np.random.default_rng([seed, n])
+    y = np.where(rng.random(n) < WEIGHTS[0], *MEANS) + rng.normal(size=n)
+    model = _model(FIGURE)
+    theta0 = model.theta(weights=START_WEIGHTS, means=START_MEANS)
+    return Sample(model, y, run(model, y, EM(), theta0=theta0, n_iter=0).s)
+
+
+def _model(strength: float) -> GaussianMixtureModel:
+    return GaussianMixtureModel(2, delta=strength, epsilon=strength)
+
+
+def theorem_run(sample: Sample, name: str, found: Constants, number: int, seed: int) -> TheoryRow:
+    """Return one run of iem, sem-vr or fiem with the theorem's step, of part ``"theorem"``.
+
+    ``found`` are the constants for model and sample, ``number`` is the index of the draws.
+    """
+    model, y, n, incremental = sample.model, sample.y, sample.n, name == "iem"
     theorem: Any = theory.THEOREMS[name](found)
+    gamma = 1.0 if incremental else theorem.gamma
     rng = np.random.default_rng([seed, n, number, STREAMS[name]])
     m = theorem.epoch_length if name == "sem-vr" else 1
     n_iter = EPOCHS * n if incremental else m * max(1, round(ITERATIONS * n ** (2 / 3) / m))
@@ -112,118 +180,78 @@ def theorem_run(
     drawn = int(incremental) + ((np.arange(K_DRAWS) + rng.random(K_DRAWS)) * n_iter / K_DRAWS).astype(int)
     last = n_iter + int(incremental)  # the decrease in Theorem 1 is to θ^(K_max + 1)
     stops = sorted({0, last, *drawn.tolist(), *np.linspace(0, n_iter, CHECKS + 1).astype(int).tolist()})
-    watch = _Watch(model, y, theorem, name, int(np.diff(stops).max()))
-    squares: dict[int, float] = {}
-    for result in _stops(model, y, theorem.method(), start, stops, rng):
-        if result.n_iter == 0:
-            first = result
-        if result.n_iter < last or not incremental:
-            watch.look(result)
-        if result.n_iter == 0 or result.n_iter in drawn:
-            squares[result.n_iter] = _square(model, y, incremental, result)
-    decrease = objective(model, y, first.theta) - objective(model, y, result.theta)
+    visited = dict(zip(stops, _stops(sample, theorem.method(), stops, rng), strict=True))
+    squares = {k: _square(sample, incremental, visited[k]) for k in {0, *drawn.tolist()}}
+    decrease = objective(model, y, visited[0].theta) - objective(model, y, visited[last].theta)
     right = theorem.right_hand_side(n_iter=n_iter, decrease=decrease)
     measured = float(np.mean([squares[k] for k in drawn.tolist()]))
-    inside = watch.inside and result.rejected == 0
-    return TheoryRow(
-        "theorem", name, n, number, watch.gamma, n_iter, squares[0], measured, right.value, right.kind, inside
+    if incremental:
+        room, inside = ROUNDING, _proof_stays(sample, found)
+        del visited[last]
+    else:
+        room = found.rho - gamma * _largest_move(y, found.rho) * int(np.diff(stops).max())
+        inside = room >= 0
+    polygon, family = Polygon(y), family_of(model, y)[0]
+    inside &= all(
+        polygon.holds(family.coordinates(at.s), room) and at.rejected == 0 for at in visited.values()
     )
+    values = squares[0], measured, right.value, right.kind, inside
+    return TheoryRow("theorem", name, n, number, gamma, n_iter, *values)
 
 
-def practice_run(
-    model: GaussianMixtureModel, y: Array, name: str, start: Array, number: int, seed: int
-) -> TheoryRow:
+def practice_run(sample: Sample, name: str, number: int, seed: int) -> TheoryRow:
     """Return one run with the library's default step, of part ``"practice"``; arguments as above."""
-    n = len(y)
-    method = METHODS[name]()
+    n, method = sample.n, METHODS[name]()
     rng = np.random.default_rng([seed, n, number, STREAMS[name], 1])
-    first, last = _stops(model, y, method, start, [0, EPOCHS * n], rng)
+    first, last = _stops(sample, method, [0, EPOCHS * n], rng)
     gamma = resolve(method.step_size, n, 1)(1)
-    before, after = (_square(model, y, False, result) for result in (first, last))
-    return TheoryRow(
-        "practice", name, n, number, gamma, EPOCHS * n, before, after, nan, "", last.rejected == 0
-    )
+    values = _square(sample, False, first), _square(sample, False, last), nan, "", last.rejected == 0
+    return TheoryRow("practice", name, n, number, gamma, EPOCHS * n, *values)
 
 
-def _stops(
-    model: GaussianMixtureModel, y: Array, method: Method, start: Array, stops: Sequence[int], rng: Any
-) -> Iterator[Result]:
+def _stops(sample: Sample, method: Method, stops: Sequence[int], rng: Any) -> Iterator[Result]:
     """Yield the result of one run after each of these iterations."""
-    done, given = 0, {"s0": start, "seed": rng}
+    done, given = 0, {"s0": sample.start, "seed": rng}
     for k in stops:
-        result = complete(run(model, y, method, n_iter=k - done, **given))
+        result = complete(run(sample.model, sample.y, method, n_iter=k - done, **given))
         done, given = k, {"theta0": result.theta, "s0": result.s, "state": result.state}
         yield result
 
 
-def _square(model: GaussianMixtureModel, y: Array, incremental: bool, result: Result) -> float:
+def _square(sample: Sample, incremental: bool, result: Result) -> float:
     """Return the quantity that the method's theorem bounds, at one iterate."""
     if incremental:
-        gradient = theory.gradient_objective(model, y, result.theta)
+        gradient = theory.gradient_objective(sample.model, sample.y, result.theta)
         return float(gradient @ gradient)
-    return theory.stationarity(model, y, result.s).gradient
+    return theory.stationarity(sample.model, sample.y, result.s).gradient
 
 
-class _Watch:
-    r"""Checks that a run is in its theorem's set, also between two checks.
+def _largest_move(y: Array, rho: float) -> float:
+    """Return the most that ŝ moves in an iteration, divided by γ.
 
-    In an iteration ŝ moves by γ·(S − ŝ), of which no statistic exceeds the width of S_0 plus ρ plus the
-    largest change of one sample's statistics. If the distance of ŝ from S_0 is at most ρ minus γ times this
-    times the iterations between two checks, no iterate in between leaves S_ρ.
+    It moves by γ·(S − ŝ), of which no statistic exceeds the width of S_0 plus ρ plus the largest change of
+    one sample's statistics. If the distance of ŝ from S_0 is at most ρ minus this move times the iterations
+    between two checks, no iterate in between leaves S_ρ.
+    """
+    polygon = Polygon(y)
+    width = max(1.0, float(polygon.upper.max() - polygon.lower.min()))
+    return width + rho + max(1.0, float(np.abs(y).max()))
+
+
+def _proof_stays(sample: Sample, found: Constants) -> bool:
+    r"""Return whether the proof of Theorem 1 stays in the set of L_e at every iteration of iem.
 
     Iterates of iem are means of possible statistics of samples and lie in S_0. The proof continues from there
     by ∇L̄(θ)/L_e, and :math:`\nabla\overline{\mathcal L}(\theta) = J_\phi^\top (s - \bar s(\theta))` is at
-    most C_φ times the largest residual: if θ̄(S_0) and a neighbourhood of that size lie in the box of L_e,
-    the condition holds at every iteration.
+    most C_φ times the largest residual: θ̄(S_0) and a neighbourhood of that size must lie in the box of L_e.
     """
-
-    def __init__(self, model: GaussianMixtureModel, y: Array, theorem: Any, name: str, between: int) -> None:
-        self.polygon, self.family = Polygon(y), family_of(model, y)[0]
-        self.gamma = 1.0 if name == "iem" else theorem.gamma
-        rho = theorem.constants.rho
-        width = max(1.0, float(self.polygon.upper.max() - self.polygon.lower.min()))
-        largest = width + rho + max(1.0, float(np.abs(y).max()))
-        if name == "iem":
-            self.room, self.inside = ROUNDING, _proof_stays(model, y, theorem.constants)
-        else:
-            self.room = rho - self.gamma * largest * between
-            self.inside = self.room >= 0
-
-    def look(self, result: Result) -> None:
-        """Check an iterate."""
-        self.inside &= self.polygon.holds(self.family.coordinates(result.s), self.room)
-
-
-def _proof_stays(model: GaussianMixtureModel, y: Array, found: Constants) -> bool:
-    """Tell whether θ̄(S_0), and C_φ times the largest residual over L_e around it, lie in the box of L_e."""
+    delta, epsilon = sample.model.delta, sample.model.epsilon
     around = found.C_phi.value * found.C_S_residual.value / found.L_e.value
-    low, high = component_cells(y, 0.0, model.delta, model.epsilon).mu_range
-    weight = model.epsilon / (1.0 + 2.0 * model.epsilon)
+    low, high = component_cells(sample.y, 0.0, delta, epsilon).mu_range
+    weight = epsilon / (1.0 + 2.0 * epsilon)
     # With two components the second weight changes by as much as the first.
     least, most = np.array([weight, weight, low, low]), np.array([1 - weight, 1 - weight, high, high])
     return bool((least - around >= found.box.low).all() and (most + around <= found.box.high).all())
-
-
-LOCAL_STEPS = {
-    "fiem proposition": "the proposition's (λ/4) / (2L_s²(2 + n))",
-    "fiem 1/n": "1/n",
-    "fiem default": "n^(−2/3), the default",
-}
-"""Names of the step sizes, and their descriptions."""
-NEAR = 0.05
-"""Start of the runs, as a share of the distance from the limit to the start of the other runs."""
-FOLDS = 12.0
-"""A run is long enough for the mean square error to fall by this power of e."""
-MOST_EPOCHS, LEAST_EPOCHS = 1_000, 15
-LOOKS = 60
-FLOOR = 1e-24
-"""A smaller mean square error is rounding."""
-REST = 500
-"""Passes until EM converges up to rounding, for the strong penalty of this experiment."""
-STEP = 1e-5
-"""Step of the finite differences."""
-DIRECTIONS = 8
-"""Radius in which the Lipschitz constant of J_F is estimated."""
 
 
 class Limit(NamedTuple):
@@ -234,7 +262,7 @@ class Limit(NamedTuple):
     s : ndarray, shape (4,)
         s*, in the form of a run.
     lam, L_s : float
-        λ and L_s of :func:`local_constants`. λ > 0 is B1, as :math:`\nabla^2 V = \mathrm B (I - J_F)` at s*.
+        λ and L_s of :func:`em_limit`. λ > 0 is B1, as :math:`\nabla^2 V = \mathrm B (I - J_F)` at s*.
     near : float
         Radius of B2, λ over the Lipschitz constant of J_F, which replaces the paper's L_s.
     """
@@ -270,14 +298,16 @@ def _derivative(function: Callable[[Array], Array], s: Array) -> Array:
     return np.array([(function(s + step) - function(s - step)) / (2 * STEP) for step in steps])
 
 
-def local_constants(family: Family, source: Source, s: Array, around: float) -> tuple[float, float, float]:
-    r"""Return λ, L_s and the Lipschitz constant of J_F at s*, all by finite differences: estimates.
+def em_limit(sample: Sample) -> Limit:
+    r"""Return the limit of EM, and the constants there by finite differences.
 
     F(s) is :math:`\bar s(\bar\theta(s))` and f_i a sample's part of it. λ is one minus the largest eigenvalue
-    of J_F, and L_s the largest norm of any J_(f_i); the last is the largest quotient for points at distance
-    ``around``, along S_0.
+    of J_F, and L_s the largest norm of any J_(f_i). The Lipschitz constant of J_F is the largest quotient for
+    points at the distance of the runs' start, along S_0.
     """
-    batch = source.take(np.arange(source.n))
+    rest = complete(run(sample.model, sample.y, EM(), s0=sample.start, n_iter=REST)).s
+    family, source = family_of(sample.model, sample.y)
+    s, batch = family.coordinates(rest), source.take(np.arange(source.n))
 
     def F(x: Array) -> Array:
         return full_pass(family, source, family.theta(x)).s
@@ -287,40 +317,25 @@ def local_constants(family: Family, source: Source, s: Array, around: float) -> 
 
     J = _derivative(F, s)
     norms = np.linalg.norm(_derivative(each, s).transpose(1, 0, 2), ord=2, axis=(1, 2))
+    around = NEAR * float(np.linalg.norm(family.coordinates(sample.start) - s))
     turn = np.linspace(0.0, 2.0 * np.pi, DIRECTIONS, endpoint=False)
     ways = around * np.column_stack([np.cos(turn), np.sin(turn), np.zeros(DIRECTIONS)])
     change = max(float(np.linalg.norm(_derivative(F, s + way) - J, 2)) / around for way in ways)
-    return 1.0 - float(np.linalg.eigvals(J).real.max()), float(norms.max()), change
+    lam = 1.0 - float(np.linalg.eigvals(J).real.max())
+    return Limit(rest, lam, float(norms.max()), lam / change)
 
 
-def em_limit(model: GaussianMixtureModel, y: Array, start: Array) -> Limit:
-    """Return the limit of EM, and the constants there."""
-    result = complete(run(model, y, EM(), s0=start, n_iter=REST))
-    family, source = family_of(model, y)
-    s = family.coordinates(result.s)
-    around = NEAR * float(np.linalg.norm(family.coordinates(start) - s))
-    lam, L_s, change = local_constants(family, source, s, around)
-    return Limit(result.s, lam, L_s, lam / change)
-
-
-def local_rates(
-    model: GaussianMixtureModel, y: Array, start: Array, limit: Limit, number: int, seed: int
-) -> list[TheoryRow]:
+def local_rates(sample: Sample, limit: Limit, number: int, seed: int) -> list[TheoryRow]:
     r"""Return one run of fiem for each of :data:`LOCAL_STEPS`, of part ``"local"``.
 
     The proposition has :math:`\gamma = \frac a2 (b + c(1+n))^{-1}`, a = λ/2, b = c = 2L_s², and then
     :math:`\delta = \gamma a - \gamma^2 (b + c(1+n)) = \gamma a / 2`. A run is inside if λ > 0 and every
     iterate that was checked is as near to s* as B2 requires.
     """
-    n = len(y)
-    rest, lam, L_s, near = limit
-    gammas = {
-        "fiem proposition": lam / 4.0 / (2.0 * L_s**2 * (2.0 + n)),
-        "fiem 1/n": 1.0 / n,
-        "fiem default": n ** (-2 / 3),
-    }
+    n, (rest, lam, L_s, near) = sample.n, limit
+    gammas = (lam / 4.0 / (2.0 * L_s**2 * (2.0 + n)), 1.0 / n, n ** (-2 / 3))
     rows = []
-    for place, (name, gamma) in enumerate(gammas.items()):
+    for place, (name, gamma) in enumerate(zip(LOCAL_STEPS, gammas, strict=True)):
         # The mean moves by γλ per iteration, its square by twice that; memories are renewed in n iterations.
         n_iter = int(np.clip(FOLDS / (2.0 * gamma * lam), LEAST_EPOCHS * n, MOST_EPOCHS * n))
 
@@ -328,44 +343,22 @@ def local_rates(
             return iterate.k, float(((iterate.s - rest) ** 2).sum())
 
         result = run(
-            model,
-            y,
+            sample.model,
+            sample.y,
             FastIncrementalEM(step_size=gamma),
-            s0=rest + NEAR * (start - rest),
+            s0=rest + NEAR * (sample.start - rest),
             n_iter=n_iter,
             seed=np.random.default_rng([seed, n, number, 11 + place]),
             record_every=max(1, n_iter // LOOKS),
             record=look,
         )
         k, error = np.array(complete(result).path).T
-        proposed = gamma * lam / 4.0 if name == "fiem proposition" else nan
-        kind = "estimate" if name == "fiem proposition" else ""
+        proposed, kind = (gamma * lam / 4.0, "estimate") if name == PROPOSITION else (nan, "")
         # A run's error has both components, the paper's coordinates have one: it is twice as large.
         inside = result.rejected == 0 and lam > 0 and bool(0.5 * error.max() <= near**2)
-        fitted = fit_rate(k, error)
-        rows.append(TheoryRow("local", name, n, number, gamma, n_iter, nan, fitted, proposed, kind, inside))
+        values = nan, fit_rate(k, error), proposed, kind, inside
+        rows.append(TheoryRow("local", name, n, number, gamma, n_iter, *values))
     return rows
-
-
-SIZES = (100, 316, 1_000, 3_162, 10_000)
-FIGURE, USUAL = 1.0, 1e-3
-"""δ and ε of the figure, and the usual ones."""
-MEANS, WEIGHTS = (2.0, -2.0), (0.3, 0.7)
-START_WEIGHTS, START_MEANS = (0.5, 0.5), ((1.0,), (-1.0,))
-MOST_ESTIMATED = 1_000
-"""Constants are also estimated for the largest sample up to this size: each point costs passes."""
-
-
-def mixture_data(n: int, rng: np.random.Generator) -> Array:
-    """Return ``n`` samples of two Gaussians of unit variance, means ±2 and weights 0.3 and 0.7.
-
-    They are farther apart than those of the paper's figure, which a penalty of strength 1 would merge.
-
-    >>> import numpy as np
-    >>> mixture_data(3, np.random.default_rng(0)).shape
-    (3,)
-    """
-    return np.where(rng.random(n) < WEIGHTS[0], *MEANS) + rng.normal(size=n)
 
 
 def theory_in_numbers(
@@ -395,66 +388,138 @@ def theory_in_numbers(
     >>> row.measured < row.right_side, row.kind, row.inside
     (True, 'bound', True)
     """
-    said = {
-        "samples": "two Gaussians, unit variances, means ±2, weights 0.3 and 0.7; one sample for each n",
-        "penalty": "δ = ε = 1, so that ρ = 1/2; 10⁻³, the default, for the table of steps only",
-        "start": "ŝ^(0) = s̄ at means (1, −1) and equal weights, θ^(0) = θ̄(ŝ^(0))",
-        "steps": "those of Theorem 2 from proven bounds of the constants; iEM's is 1",
-        "iterations": f"K_max = {ITERATIONS:,}·n^(2/3) for sEM-VR (a multiple of m) and fiEM, "
-        f"{EPOCHS}·n for iEM",
-        "measured": f"at {K_DRAWS} draws of K in each run, one in each {K_DRAWS}th of 0 to K_max − 1, for "
-        "iEM of 1 to K_max",
-        "checked": f"that a run stays in S_ρ: at {CHECKS} places and each K, with a margin for the largest "
-        "step times the iterations in between; for iEM, that θ + ∇L̄(θ)/L_e, which the proof uses, cannot "
-        "leave the set of L_e",
-        "local rate": "fiEM from near the limit of EM: least squares of log ‖ŝ − s*‖² on k; steps "
-        + ", ".join(LOCAL_STEPS.values()),
-        "runs": f"{runs} on each sample, each with its own draws; the mean is shown; seed {seed}",
-    }
+    settings = {"runs": f"{runs} on each sample, each with its own draws; seed {seed}"}
     estimated = max((n for n in sizes if n <= MOST_ESTIMATED), default=0)
-    jobs = [
-        Job(f"n = {n:,}", _cost(n), partial(_one_size, n, runs, seed, estimate=n == estimated)) for n in sizes
-    ]
-    return collect("theory", said, jobs, progress)
+
+    def parts() -> Iterator[list[TheoryRow]]:
+        for n, share in zip(sizes, shares([n ** (2 / 3) + 0.01 * n + 20.0 for n in sizes]), strict=True):
+            progress(f"n = {n:,}", share)
+            yield _one_size(draw(n, seed), runs, seed, n == estimated)
+
+    return collect("theory", settings, parts())
 
 
-def _cost(n: int) -> float:
-    """Return the approximate cost of all runs, in any unit: only for the estimate of the remaining time."""
-    return float(n ** (2 / 3) + 0.01 * n + 20.0)
-
-
-def _model(strength: float) -> GaussianMixtureModel:
-    return GaussianMixtureModel(2, delta=strength, epsilon=strength)
-
-
-def _one_size(n: int, runs: int, seed: int, estimate: bool) -> list[TheoryRow]:
+def _one_size(sample: Sample, runs: int, seed: int, estimate: bool) -> list[TheoryRow]:
     """Return all rows of one sample; an incomplete set would be misleading."""
-    y = mixture_data(n, np.random.default_rng([seed, n]))
-    model = _model(FIGURE)
-    start = run(model, y, EM(), theta0=model.theta(weights=START_WEIGHTS, means=START_MEANS), n_iter=0).s
-    found = theory.constants(model, y)
-    limit = em_limit(model, y, start)
-    rows = _usual_steps(y, estimate)
+    found = theory.constants(sample.model, sample.y)
+    limit = em_limit(sample)
+    rows = _usual_steps(sample.y, estimate)
     for number in range(runs):
-        rows += [theorem_run(model, y, method, found, start, number, seed) for method in theory.THEOREMS]
-        rows += [practice_run(model, y, method, start, number, seed) for method in ("sem-vr", "fiem")]
-        rows += local_rates(model, y, start, limit, number, seed)
+        rows += [theorem_run(sample, method, found, number, seed) for method in theory.THEOREMS]
+        rows += [practice_run(sample, method, number, seed) for method in ("sem-vr", "fiem")]
+        rows += local_rates(sample, limit, number, seed)
     return rows
 
 
 def _usual_steps(y: Array, estimate: bool) -> list[TheoryRow]:
     """Return the theorem's steps for a penalty of the usual strength, without a run."""
-    model = _model(USUAL)
-    found = [theory.constants(model, y)]
-    if estimate:
-        found.append(theory.estimate_constants(model, y))
-    theorems = {"sem-vr": theory.VarianceReducedTheorem, "fiem": theory.FastIncrementalTheorem}
+    model, rows = _model(USUAL), []
+    for constants in (theory.constants, theory.estimate_constants)[: 1 + estimate]:
+        found = constants(model, y)
+        for name in ("sem-vr", "fiem"):
+            theorem: Any = theory.THEOREMS[name](found)
+            values = theorem.gamma, 0, nan, nan, nan, found.L_V.kind, False
+            rows.append(TheoryRow("step", name, len(y), 0, *values))
+    return rows
+
+
+def theory_section(experiment: Experiment) -> Section:
+    """Return the section for the rows of :func:`theory_in_numbers`.
+
+    >>> section = theory_section(theory_in_numbers(sizes=[40, 80], runs=1))
+    >>> [picture.name for picture in section.pictures], section.findings[0].verdict
+    (['theory'], 'agrees')
+    """
+    frame = pd.DataFrame(experiment.rows)
+    frame["part"] += (":" + frame["kind"]).where(frame["part"] == "step", "")
+    parts = {str(part): Runs(rows, "n") for part, rows in frame.groupby("part")}
+    findings = [
+        _bound(parts["theorem"], ("iem",), "Theorem 1: iEM's squared gradient is below (21)."),
+        _bound(
+            parts["theorem"], ("sem-vr", "fiem"), "Theorem 2: those of sEM-VR and fiEM are below (27), (28)."
+        ),
+    ]
+    if len(parts["local"].places) > 1:
+        findings.append(_local(parts["local"]))
+    picture = Picture(
+        "theory",
+        "The theorems in numbers: two Gaussians, δ = ε = 1",
+        _panels(parts),
+    )
+    return Section(experiment.name, __doc__, experiment.settings, findings, [picture])
+
+
+def _range(values: Array) -> str:
+    low, high = short(values.min()), short(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _outside(runs: Runs, methods: Sequence[str]) -> int:
+    """Return how many runs were not checked to be inside."""
+    return int(sum((1.0 - runs.values(m, "inside")).sum() for m in methods))
+
+
+def _bound(runs: Runs, methods: Sequence[str], claim: str) -> Finding:
+    measured, right = (
+        np.array([runs.means(m, field) for m in methods]) for field in ("measured", "right_side")
+    )
+    outside = _outside(runs, methods)
+    left = f"{outside} runs may have left" if outside else "All runs were checked to stay in"
+    note = f"For n from {runs.span}, with proven constants. {left} the theorem's set."
+    holds = None if outside else bool((measured <= right).all())
+    return Finding(claim, holds, f"measured {_range(measured)}; bound {_range(right)}", note)
+
+
+def _local(runs: Runs) -> Finding:
+    slopes = {name: runs.slope(name, "measured") for name in LOCAL_STEPS}
+    # L_s depends on the largest sample: the step is not proportional to 1/n across samples, but δ is to it.
+    with_step = slopes.pop(PROPOSITION) / runs.slope(PROPOSITION, "gamma")
+    faster = runs.means(PROPOSITION, "measured") / runs.means(PROPOSITION, "right_side")
+    low, high = ONE_OVER_N
+    text = ", ".join(f"{signed(slope, 2)} ({LOCAL_STEPS[name].label})" for name, slope in slopes.items())
+    note = (
+        f"Slopes from {signed(low, 2)} to {signed(high, 2)} count as −1, which is 1/n. With the "
+        f"proposition's step, the slope of log δ on log γ is {signed(with_step, 2)}, 1 expected, and δ is "
+        f"{_range(faster)} times the proposition's (an estimate, as L_s is)."
+    )
+    slopes_hold = all(low <= slope <= high for slope in (*slopes.values(), -with_step))
+    holds: bool | None = bool(slopes_hold and faster.min() >= 1)
+    if _outside(runs, list(LOCAL_STEPS)):
+        holds, note = None, f"{note} Some iterates were farther from the limit than B2 allows."
+    claim = "Proposition 1: fiEM converges linearly near its limit, with δ = Θ(1/n)."
+    return Finding(claim, holds, f"slopes of δ on n: {text}; −1 expected", note)
+
+
+def _panels(parts: Mapping[str, Runs]) -> list[Panel]:
+    """Return both sides of the theorems, step sizes, and fiem's local rate."""
+
+    def line(part: str, method: str, field: str, label: str, kind: str) -> Line:
+        runs, colour = parts[part], (LOCAL_STEPS.get(method) or style_of(method)).colour
+        return Line(Style(label, colour, kind), np.array(runs.places), runs.values(method, field))
+
+    def panel(title: str, y: str, lines: Sequence[Line]) -> Panel:
+        return Panel(title, ("samples n", y), lines, centre=np.mean)
+
+    sides = [
+        line("theorem", m, field, f"{style_of(m).label}, {words}", kind)
+        for m in theory.THEOREMS
+        for field, words, kind in (("measured", "measured", "-"), ("right_side", "bound", "--"))
+    ]
     steps = [
-        (name, theorem(constants).gamma, constants.L_V.kind)
-        for constants in found
-        for name, theorem in theorems.items()
+        line(part, m, "gamma", f"{style_of(m).label}, {words}", kind)
+        for part, words, kind in STEPS
+        if part in parts
+        for m in ("sem-vr", "fiem")
+    ]
+    steps.append(line("practice", "sem-vr", "gamma", "default, n^(−2/3)", "-."))
+    local = [line("local", name, "measured", style.label, "-") for name, style in LOCAL_STEPS.items()]
+    sizes, values = local[-1].x, local[-1].values
+    local += [
+        line("local", PROPOSITION, "right_side", "its δ, estimate", "--"),
+        Line(Style("∝ 1/n", "#777777", ":"), sizes, 4.0 * values[:1, :1] * sizes[0] / sizes),
     ]
     return [
-        TheoryRow("step", name, len(y), 0, gamma, 0, nan, nan, nan, kind, False)
-        for name, gamma, kind in steps
+        panel("squared gradient at a random K", "mean of ‖∇‖² over runs and K", sides),
+        panel("step size γ of Theorem 2, and default", "γ", steps),
+        panel("fiEM near its limit: error ∝ (1 − δ)^k", "fitted δ", local),
     ]

@@ -99,10 +99,10 @@ def test_numbers_are_counted_as_latex_does() -> None:
 
 def test_commands_exist() -> None:
     """Every `python -m paper NAME` that is named can be given, and every NAME is named."""
-    from paper.reproduce import NAMES
+    from paper.reproduce import EXPERIMENTS
 
     named = {span.split()[3] for span in SPANS if span.startswith("python -m paper ")}
-    assert named == {*NAMES, "all"}
+    assert named == {*EXPERIMENTS, "all"}
 
 
 @pytest.mark.parametrize("option", sorted({span.split()[0] for span in SPANS if span.startswith("--")}))

@@ -1,4 +1,4 @@
-"""``python -m paper``: its files and words, Ctrl-C, corpora, no matplotlib, a full disk."""
+"""``python -m paper``: help, options, files and words, Ctrl-C, corpora, a full disk."""
 
 import csv
 import io
@@ -16,44 +16,36 @@ import pytest
 from rich.console import Console
 
 from paper import reproduce as module
+from paper.__main__ import request
 from paper.experiments.experiment import Experiment
 from paper.experiments.gmm_precision import PrecisionRow, gmm_precision
 from paper.experiments.gmm_scaling import ReachRow
 from paper.experiments.plsa import LikelihoodRow
 from paper.experiments.theory import TheoryRow
-from paper.reproduce import Request, reproduce
+from paper.reproduce import EXPERIMENTS, Request, reproduce
+from paper.tests.conftest import SMALL, TOY
 
-SMALL = {
-    "gmm_precision": {"n": 60, "epochs": 2},
-    "gmm_scaling": {"sizes": (40, 80), "settings": ("known",)},
-    "plsa": {"epochs": 2},
-    "theory_in_numbers": {"sizes": (20, 40)},
-    "compare_methods": {"sizes": (40, 80), "cases": ("paper",), "quick": True},
-}
-"""Sizes that take no time, in place of those that the command chooses."""
-FRUIT = "\n".join(["apple pear plum apple fig", "hammer saw chisel saw plane"] * 5)
+
+def replace(monkeypatch, name, function):
+    """Have ``function`` called in place of an experiment, with it first."""
+    run, section = EXPERIMENTS[name]
+    monkeypatch.setitem(EXPERIMENTS, name, (lambda **options: function(run, **options), section))
 
 
 @pytest.fixture
-def chosen(monkeypatch):
+def chosen(monkeypatch, small):
     """Have the experiments small, and return what the command chose for them, by name."""
     chosen = {}
 
     def shrink(name):
-        real = getattr(module, name)
-
-        def run(*args, **options):
+        def run(real, **options):
             chosen[name] = {key: value for key, value in options.items() if key != "progress"}
-            return real(*args, **{**options, **SMALL[name]})
+            return real(**{**options, **SMALL[name]})
 
-        monkeypatch.setattr(module, name, run)
+        replace(monkeypatch, name, run)
 
     for name in SMALL:
         shrink(name)
-    monkeypatch.setattr("paper.experiments.gmm.MOST_PASSES", 200)
-    monkeypatch.setattr("paper.experiments.theory.ITERATIONS", 200)
-    monkeypatch.setattr("paper.experiments.theory.MOST_EPOCHS", 15)
-    monkeypatch.setattr(module, "docstring_corpora", lambda: {"toy": FRUIT.split("\n")})
     return chosen
 
 
@@ -65,26 +57,25 @@ def _undrawn(monkeypatch):
         for kind in ("png", "svg"):
             (folder / f"{picture.name}.{kind}").touch()
 
-    monkeypatch.setattr(module, "save_picture", save)
-    monkeypatch.setattr("paper.reports.page.panel_svg", lambda panel: b"<svg/>")
+    monkeypatch.setattr("paper.report.figures.Picture.save", save)
+    monkeypatch.setattr("paper.report.figures.Panel.svg", lambda panel: b"<svg/>")
 
 
 undrawn = pytest.mark.usefixtures("_undrawn")
 
 
 def press_ctrl_c(monkeypatch, name, job, share=0.0):
-    """Press Ctrl-C when an experiment tells that it does a job, and that this share of the whole is done."""
-    real = getattr(module, name)
+    """Press Ctrl-C when an experiment begins a job, and this share of the whole is done."""
 
-    def run(*args, progress, **options):
+    def run(real, *, progress, **options):
         def show(doing, done):
             progress(doing, done)
             if doing == job and done >= share:
                 signal.raise_signal(signal.SIGINT)
 
-        return real(*args, progress=show, **options)
+        return real(progress=show, **options)
 
-    monkeypatch.setattr(module, name, run)
+    replace(monkeypatch, name, run)
 
 
 def read(folder, name, kind):
@@ -103,7 +94,7 @@ def test_one_experiment_writes_numbers_figures_and_report(tmp_path, chosen, invo
     code, output = invoke("gmm-precision", "--quick", "--runs", 1, "--seed", 4, "--out", out)
     assert code == 0
     assert files(out) == {"gmm-precision.csv", "gmm-precision.png", "gmm-precision.svg", "report.html"}
-    assert chosen == {"gmm_precision": {"runs": 1, "seed": 4}}
+    assert chosen == {"gmm-precision": {"runs": 1, "seed": 4}}
     expected = gmm_precision(n=60, epochs=2, runs=1, seed=4).rows
     written = read(out, "gmm-precision", PrecisionRow)
     assert [(row.method, int(row.epoch), float(row.squared_error)) for row in written] == [
@@ -142,67 +133,65 @@ def test_all_writes_everything_in_one_report(tmp_path, chosen, invoke):
 
 
 def test_what_is_chosen_for_a_full_and_for_a_quick_run(tmp_path, monkeypatch):
+    defaults = {name: run.__kwdefaults__ for name, (run, _) in EXPERIMENTS.items()}
+    runs = {"gmm-precision": 5, "gmm-scaling": 5, "plsa": 3, "theory": 5, "methods": 5}
+    assert {name: options["runs"] for name, options in defaults.items()} == runs
+    assert defaults["gmm-scaling"]["sizes"] == (1_000, 3_162, 10_000, 31_623, 100_000)
+    assert defaults["gmm-scaling"]["settings"] == ("known", "free", "authors")
+    assert defaults["theory"]["sizes"] == (100, 316, 1_000, 3_162, 10_000)
+    assert (defaults["plsa"]["epochs"], defaults["methods"]["quick"]) == (60, False)
     chosen = {}
 
     def stand_in(name):
-        def run(*args, progress, **options):
+        def run(real, *, progress, **options):
             chosen[name] = options
-            known = {"theory_in_numbers": "theory", "compare_methods": "methods"}
-            return Experiment(known.get(name, name), {}, (), interrupted=False)
+            return Experiment(name, {}, (), interrupted=False)
 
-        monkeypatch.setattr(module, name, run)
+        replace(monkeypatch, name, run)
 
     for name in SMALL:
         stand_in(name)
-    for quick in (False, True):
-        reproduce(Request("all", quick, None, 7, [], tmp_path), Console(file=io.StringIO()))
-        settings = ("known", "authors") if quick else ("known", "free", "authors")
-        sizes = (1_000, 3_162, 10_000, 31_623) if quick else (1_000, 3_162, 10_000, 31_623, 100_000)
-        assert chosen == {
-            "gmm_precision": {"runs": 5, "seed": 7},  # quick as it is
-            "gmm_scaling": {"runs": 5, "seed": 7, "settings": settings, "sizes": sizes},
-            "plsa": {"runs": 1 if quick else 3, "epochs": 50 if quick else 60, "seed": 7},
-            "theory_in_numbers": {
-                "runs": 2 if quick else 5,
-                "seed": 7,
-                "sizes": (100, 316, 1_000) if quick else (100, 316, 1_000, 3_162, 10_000),
-            },
-            "compare_methods": {
-                "runs": 1 if quick else 5,
-                "seed": 7,
-                "quick": quick,
-                "sizes": (1_000, 3_162) if quick else (1_000, 10_000, 100_000, 1_000_000),
-            },
-        }
+    for quick in ([], ["--quick"]):
+        reproduce(
+            request(["all", "--seed", "7", *quick, "--out", str(tmp_path)]), Console(file=io.StringIO())
+        )
+        if not quick:  # what the functions do by default, with the paper's sizes
+            assert chosen == {name: {"seed": 7} for name in SMALL}
+    assert chosen == {
+        "gmm-precision": {"seed": 7},  # quick as it is
+        "gmm-scaling": {"seed": 7, "settings": ("known", "authors"), "sizes": (1_000, 3_162, 10_000, 31_623)},
+        "plsa": {"seed": 7, "runs": 1, "epochs": 50},
+        "theory": {"seed": 7, "runs": 2, "sizes": (100, 316, 1_000)},
+        "methods": {"seed": 7, "runs": 1, "quick": True},
+    }
+    assert not list(tmp_path.iterdir())
 
 
 def test_progress_shows_what_is_done_and_the_time_left(tmp_path, monkeypatch):
-    def slowly(*, progress, **options):
+    def slowly(real, *, progress, **options):
         for tenth in range(6):
             progress("fiem", tenth / 10)
             time.sleep(0.1)
         return Experiment("gmm-precision", {}, (), interrupted=True)
 
-    monkeypatch.setattr(module, "gmm_precision", slowly)
+    replace(monkeypatch, "gmm-precision", slowly)
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100)
-    reproduce(Request("gmm-precision", True, 1, 0, [], tmp_path), console)
+    reproduce(request(["gmm-precision", "--out", str(tmp_path)]), console)
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert re.search(r"gmm-precision: fiem\W+[1-5]0 of 100, 0:00:0\d elapsed, 0:00:0\d remaining", shown)
 
 
 def test_a_command_in_the_report_can_be_given_again():
-    request = Request("plsa", True, 2, 3, [Path("my texts/a.txt"), Path("b.txt")], Path("out"))
-    assert request.command == (
-        "python -m paper plsa --quick --runs 2 --seed 3 --corpus 'my texts/a.txt' --corpus b.txt --out out"
-    )
-    assert Request("all", False, None, 0, [], Path("out")).command == "python -m paper all --seed 0 --out out"
-    assert Request("all", False, None, 0, [], Path("out")).names == module.NAMES
+    given = ["plsa", "--quick", "--runs", "2", "--corpus", "my texts/a.txt", "--corpus", "b.txt"]
+    command = "python -m paper plsa --quick --runs 2 --corpus 'my texts/a.txt' --corpus b.txt"
+    corpora = [Path("my texts/a.txt"), Path("b.txt")]
+    assert request(given) == Request("plsa", True, 2, 0, corpora, Path("results/paper"), command)
 
 
 @undrawn
 def test_ctrl_c_writes_what_is_done(tmp_path, chosen, monkeypatch, invoke):
-    press_ctrl_c(monkeypatch, "gmm_precision", "sem-vr", share=0.5)
+    press_ctrl_c(monkeypatch, "gmm-precision", "sem-vr", share=0.5)
     code, output = invoke("all", "--runs", 2, "--out", tmp_path)
     assert code == 130
     assert "Interrupted: shown and written is what was complete." in output
@@ -210,7 +199,7 @@ def test_ctrl_c_writes_what_is_done(tmp_path, chosen, monkeypatch, invoke):
     rows = read(tmp_path, "gmm-precision", PrecisionRow)
     assert {row.run for row in rows} == {"0", "1"}
     assert {row.method for row in rows if row.run == "1"} == {"em", "sem", "iem"}
-    assert "gmm_scaling" not in chosen  # Ctrl-C ends all, not only the one experiment
+    assert "gmm-scaling" not in chosen  # Ctrl-C ends all, not only the one experiment
     assert files(tmp_path) == {"gmm-precision.csv", "gmm-precision.png", "gmm-precision.svg", "report.html"}
     assert "Interrupted: only complete results are shown." in (tmp_path / "report.html").read_text(
         encoding="utf-8"
@@ -219,27 +208,27 @@ def test_ctrl_c_writes_what_is_done(tmp_path, chosen, monkeypatch, invoke):
 
 @undrawn
 def test_ctrl_c_in_a_later_experiment_keeps_the_earlier_ones(tmp_path, chosen, monkeypatch, invoke):
-    press_ctrl_c(monkeypatch, "gmm_scaling", "known weights, n = 40")
+    press_ctrl_c(monkeypatch, "gmm-scaling", "known weights, n = 40")
     code, _ = invoke("all", "--runs", 1, "--out", tmp_path)
     assert code == 130
     assert files(tmp_path) == {"gmm-precision.csv", "gmm-precision.png", "gmm-precision.svg", "report.html"}
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '<section id="gmm-scaling">' in report
+    assert "Interrupted: only complete results are shown." in report
     assert "gmm-scaling.csv" not in report
 
 
 def test_ctrl_c_before_the_first_result(tmp_path, chosen, monkeypatch, invoke):
-    press_ctrl_c(monkeypatch, "gmm_precision", "EM until convergence")
+    press_ctrl_c(monkeypatch, "gmm-precision", "EM until convergence")
     code, output = invoke("gmm-precision", "--out", tmp_path)
     assert code == 130
     assert "nothing was written" in output
     assert not files(tmp_path)
 
 
-@pytest.mark.parametrize("where", ["docstring_corpora", "read_corpora"])
+@pytest.mark.parametrize("where", ["docstring_corpora", "read_documents"])
 def test_ctrl_c_while_texts_are_read(where, tmp_path, chosen, monkeypatch, invoke):
-    monkeypatch.setattr(module, where, lambda *args: signal.raise_signal(signal.SIGINT))
-    options = ["--corpus", tmp_path / "x.txt"] if where == "read_corpora" else []
+    monkeypatch.setattr(f"paper.experiments.plsa.{where}", lambda *args: signal.raise_signal(signal.SIGINT))
+    options = ["--corpus", tmp_path / "x.txt"] if where == "read_documents" else []
     code, output = invoke("plsa", *options, "--out", tmp_path / "out")
     assert code == 130
     assert "nothing was written" in output
@@ -247,7 +236,8 @@ def test_ctrl_c_while_texts_are_read(where, tmp_path, chosen, monkeypatch, invok
 
 
 def test_ctrl_c_while_figures_are_drawn_keeps_the_numbers(tmp_path, chosen, monkeypatch, invoke):
-    monkeypatch.setattr(module, "save_picture", lambda *args: signal.raise_signal(signal.SIGINT))
+    press = lambda *args: signal.raise_signal(signal.SIGINT)  # noqa: E731
+    monkeypatch.setattr("paper.report.figures.Picture.save", press)
     code, output = invoke("gmm-precision", "--runs", 1, "--out", tmp_path)
     assert code == 130
     assert "the numbers are in" in output
@@ -309,7 +299,7 @@ def test_texts_of_the_users_own(tmp_path, chosen, invoke):
     (tmp_path / "a").mkdir()
     corpora = [tmp_path / "fruit.txt", tmp_path / "a" / "tools <b>.txt"]
     for corpus in corpora:
-        corpus.write_text(FRUIT, encoding="utf-8")
+        corpus.write_text("\n".join(TOY.documents), encoding="utf-8")
     out = tmp_path / "out"
     code, _ = invoke("plsa", "--runs", 1, "--corpus", corpora[0], "--corpus", corpora[1], "--out", out)
     assert code == 0
@@ -344,16 +334,16 @@ def test_a_bad_corpus_is_one_sentence_before_anything_is_computed(
 
 
 @undrawn
-@pytest.mark.parametrize("where", ["save_picture", "write_atomically"])
+@pytest.mark.parametrize("where", ["report.figures.Picture.save", "reproduce.write_atomically"])
 def test_a_full_disk_is_one_sentence(where, tmp_path, chosen, monkeypatch, invoke):
     def no_space(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, where, no_space)
+    monkeypatch.setattr(f"paper.{where}", no_space)
     code, output = invoke("gmm-precision", "--runs", 1, "--out", tmp_path)
     assert code == 1
-    assert "could not be written" in output
     assert "No space left on device" in output
+    assert ("The numbers are in" in output) == ("Picture" in where)
 
 
 @undrawn
@@ -368,10 +358,54 @@ def test_an_older_report_is_replaced(tmp_path, chosen, invoke):
 def test_another_seed_gives_the_same_conclusions(tmp_path):
     verdicts = []
     for seed in (0, 1, 2):
-        request = Request("all", True, None, seed, [], tmp_path)
-        experiments = module._run_all(request, None, Console(file=io.StringIO()))
-        findings = [finding for e in experiments for finding in module.SECTIONS[e.name](e).findings]
+        given = request(["all", "--quick", "--seed", str(seed), "--out", str(tmp_path)])
+        experiments = module.run_all(given, {}, Console(file=io.StringIO()))
+        findings = [finding for e in experiments for finding in EXPERIMENTS[e.name][1](e).findings]
         verdicts.append({finding.claim: finding.verdict for finding in findings})
     assert len(verdicts[0]) == 18
     assert {"agrees", "disagrees"} <= set(verdicts[0].values())
     assert verdicts[0] == verdicts[1] == verdicts[2]
+
+
+def test_help(invoke):
+    code, output = invoke("--help")
+    assert code == 0
+    for words in (
+        "--quick",
+        "--runs",
+        "--seed",
+        "--corpus",
+        "--out",
+        "for plsa 3",
+        "results/paper",
+        *EXPERIMENTS,
+    ):
+        assert words in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: name"),
+        (["gmm-precison"], "choose from"),
+        (["all", "--quik"], "--quik"),
+        (["plsa", "--runs", "0"], "--runs: 0 is less than 1"),
+        (["plsa", "--runs", "many"], "argument --runs: invalid int value: 'many'"),
+        (["plsa", "--seed", "-1"], "--seed: -1 is less than 0"),
+        (["gmm-scaling", "--corpus", "texts.txt"], "only plsa and all read a corpus"),
+    ],
+)
+def test_wrong_options_are_refused(arguments, words, invoke):
+    code, output = invoke(*arguments)
+    assert code == 2
+    assert words in output
+
+
+def test_a_file_as_folder_is_refused(tmp_path, invoke):
+    file = tmp_path / "taken"
+    file.write_text("mine")
+    for out in (file, file / "below"):
+        code, output = invoke("plsa", "--out", out)
+        assert code == 2
+        assert "--out" in output
+    assert file.read_text() == "mine"

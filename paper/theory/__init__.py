@@ -5,14 +5,10 @@
 ['fiem', 'iem', 'sem-vr']
 """
 
-from paper.theory.constants import Box as Box
-from paper.theory.constants import Constant as Constant
-from paper.theory.constants import Constants as Constants
 from paper.theory.constants import constants as constants
-from paper.theory.estimates import estimate_constants as estimate_constants
-from paper.theory.estimates import estimate_smoothness as estimate_smoothness
+from paper.theory.constants import estimate_constants as estimate_constants
+from paper.theory.constants import estimate_smoothness as estimate_smoothness
 from paper.theory.gradient import B as B
-from paper.theory.gradient import Stationarity as Stationarity
 from paper.theory.gradient import V as V
 from paper.theory.gradient import gradient_objective as gradient_objective
 from paper.theory.gradient import gradient_V as gradient_V
@@ -22,13 +18,7 @@ from paper.theory.gradient import stationarity as stationarity
 from paper.theory.gradient import surrogate as surrogate
 from paper.theory.sets import distance_to_S0 as distance_to_S0
 from paper.theory.sets import radius as radius
+from paper.theory.theorems import THEOREMS as THEOREMS
 from paper.theory.theorems import FastIncrementalTheorem as FastIncrementalTheorem
 from paper.theory.theorems import IncrementalTheorem as IncrementalTheorem
 from paper.theory.theorems import VarianceReducedTheorem as VarianceReducedTheorem
-
-THEOREMS: dict[str, type[IncrementalTheorem | VarianceReducedTheorem | FastIncrementalTheorem]] = {
-    "iem": IncrementalTheorem,
-    "sem-vr": VarianceReducedTheorem,
-    "fiem": FastIncrementalTheorem,
-}
-"""The theorem on each method that has one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from paper.theory.gaussian_mixture import MixtureFamily
@@ -69,3 +70,20 @@ def full_pass(family: Family, source: Source, theta: Theta) -> Pass:
         loss -= float(batch.weight @ log_likelihood)
     assert s is not None, "a source has at least one sample"
     return Pass(s, family.bound.penalty(theta) + loss / source.total_weight)
+
+
+def matrix_B(family: Family, s: Array) -> Array:
+    r"""Return :math:`\mathrm B(s)`, equation (Bss), shape (q, q), column by column.
+
+    >>> import numpy as np, swiftem
+    >>> family, _ = family_of(swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), [0.0, 1.0])
+    >>> matrix_B(family, np.array([0.5, 0.3, 0.5])).round(3)
+    array([[ 1.372, -0.222,  0.089],
+           [-0.222,  1.333, -0.667],
+           [ 0.089, -0.667,  0.667]])
+    >>> family, _ = family_of(swiftem.models.PLSAModel(2, alpha=0.1, beta=0.1), ([0, 0, 1], [0, 1, 2]))
+    >>> int((np.linalg.eigvalsh(matrix_B(family, np.full(10, 0.2))) < 1e-12).sum())  # D + K
+    4
+    """
+    matrix = np.stack([family.times_B(s, unit) for unit in np.eye(family.q)], axis=1)
+    return 0.5 * (matrix + matrix.T)  # exactly symmetric, for the eigenvalues

@@ -35,10 +35,8 @@ class MixtureFamily:
     >>> import numpy as np, swiftem
     >>> from paper.theory.family import family_of
     >>> family, _ = family_of(swiftem.models.GaussianMixtureModel(2, delta=1.0, epsilon=1.0), [0.0, 1.0])
-    >>> family.B(np.array([0.5, 0.3, 0.5])).round(3)
-    array([[ 1.372, -0.222,  0.089],
-           [-0.222,  1.333, -0.667],
-           [ 0.089, -0.667,  0.667]])
+    >>> family.q, family.p
+    (3, 3)
     """
 
     def __init__(self, bound: BoundGaussians) -> None:
@@ -54,13 +52,11 @@ class MixtureFamily:
 
     def _filling_in(self) -> Array:
         """Return E (M(1 + d), q): the linear part of all M components' statistics, weights first."""
-        others, d = self.M - 1, self.d
-        E = np.zeros((self.M * (1 + d), self.q))
-        E[:others, :others] = np.eye(others)
-        E[others, :others] = -1.0
-        E[self.M : self.M + others * d, others : others + others * d] = np.eye(others * d)
-        E[self.M + others * d :, others : others + others * d] = -np.tile(np.eye(d), others)
-        E[self.M + others * d :, others + others * d :] = np.eye(d)
+        unit = np.vstack([np.eye(self.M - 1), -np.ones(self.M - 1)])
+        E = np.zeros((self.M * (1 + self.d), self.q))
+        E[: self.M, : self.M - 1] = unit
+        E[self.M :, self.M - 1 : -self.d] = np.kron(unit, np.eye(self.d))
+        E[-self.d :, -self.d :] = np.eye(self.d)
         return E
 
     def coordinates(self, s: ArrayLike) -> Array:
@@ -72,8 +68,7 @@ class MixtureFamily:
                     f"s must have weights that sum to 1, got a sum of {given[: self.M].sum():.9g}: "
                     "the paper's coordinates omit the last."
                 )
-            by_component = given[self.M :].reshape(self.M, self.d)
-            given = np.concatenate([given[: self.M - 1], by_component[:-1].ravel(), by_component.sum(axis=0)])
+            given = self._without_last(given)
         elif given.shape != (self.q,):
             raise ValueError(
                 f"s must have shape ({self.q},), the paper's coordinates, or ({self.q + 1},), a run's, "
@@ -180,20 +175,18 @@ class MixtureFamily:
             first += h1 / (s1 + self.epsilon)
         return np.asarray(self.E.T @ np.concatenate([first, slope.ravel()]))
 
-    def B(self, s: Array) -> Array:
-        """Return B(s), shape (q, q)."""
-        matrix = np.stack([self.times_B(s, unit) for unit in np.eye(self.q)], axis=1)
-        return 0.5 * (matrix + matrix.T)  # exactly symmetric, for the eigenvalues
-
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of (condexp_gmm), shape (q,): s² stops at M − 1, then comes s³."""
-        full = self.bound.statistics(batch, rows, weight)
-        by_component = full[self.M :].reshape(self.M, self.d)
-        return np.concatenate([full[: self.M - 1], by_component[:-1].ravel(), by_component.sum(axis=0)])
+        return self._without_last(self.bound.statistics(batch, rows, weight))
 
     def each_statistics(self, batch: Batch, rows: Array) -> Array:
         """Return (condexp_gmm) of each sample, shape (b, q)."""
         y = two_dimensional(batch.y)
         by_component = rows[:, :, None] * y[:, None, :]
-        parts = [rows[:, :-1], by_component[:, :-1].reshape(len(y), -1), by_component.sum(axis=1)]
-        return np.concatenate(parts, axis=1)
+        return self._without_last(np.column_stack([rows, by_component.reshape(len(y), -1)]))
+
+    def _without_last(self, full: Array) -> Array:
+        """Return statistics (..., q) from those of all M components."""
+        weights, by_component = full[..., : self.M - 1], full[..., self.M :]
+        parts = by_component.reshape(*full.shape[:-1], self.M, self.d)
+        return np.concatenate([weights, by_component[..., : -self.d], parts.sum(axis=-2)], axis=-1)

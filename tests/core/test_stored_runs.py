@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import make_method
-from stored_sources import KINDS, RANDOM, SEQUENTIAL, make
+from stored_sources import KINDS, SEQUENTIAL, make
 
 import swiftem
 from swiftem import methods, models
@@ -174,19 +174,6 @@ def test_a_path_is_data(tmp_path):
     assert swiftem.objective(model, file, result.theta) == pytest.approx(
         swiftem.objective(model, ROWS, result.theta), rel=1e-12
     )
-
-
-@pytest.mark.parametrize("kind", [*RANDOM, "csv", "blocks"])
-def test_a_users_own_model_runs_on_files(kind, tmp_path):
-    model = models.FunctionModel(
-        initial_theta=lambda y, rng: y.mean(axis=0),
-        expected_statistics=lambda y, theta: (y, -0.5 * ((y - theta) ** 2).sum(axis=1)),
-        m_step=lambda s: s.copy(),
-        penalty=lambda theta: 0.0,
-    )
-    source = make(kind, tmp_path, ROWS)
-    result = swiftem.run(model, source, methods.OnlineEM(step_size=0.1, batch_size=50), n_iter=200, seed=0)
-    assert np.abs(result.theta - ROWS.mean(axis=0)).max() < 0.5
 
 
 def test_one_dimensional_blocks_and_rows():

@@ -291,7 +291,7 @@ def test_rows_that_are_only_said(tmp_path):
 
 
 def test_more_rows_than_there_can_be(tmp_path, monkeypatch):
-    monkeypatch.setattr("swiftem.data.parquet.FREE", 1 << 20)
+    monkeypatch.setattr("swiftem.data.table_files.FREE", 1 << 20)
     file = parquet_file(tmp_path, {"a": np.zeros(10**6)}, row_group_size=10**5)
     assert file.stat().st_size < 6000
     said = "got 1,000,000: it is damaged, or "

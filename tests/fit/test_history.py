@@ -2,14 +2,12 @@
 
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 from callbacks import Listener
 from mixture_data import KINDS, METHODS, STOCHASTIC, blobs
 from scipy.stats import multivariate_normal
-from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem.fit.driver import Moment
@@ -17,12 +15,11 @@ from swiftem.fit.history import History
 from swiftem.mixture import fit as fit_of_mixtures
 
 X, _ = blobs(400, 2, 3, seed=6)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def fit(data=X, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return swiftem.GaussianMixture(3, random_state=0, **parameters).fit(data)
+    return swiftem.GaussianMixture(3, random_state=0, **parameters).fit(data)
 
 
 def mean_log_likelihood(mixture, data=X, weight=None):
@@ -68,12 +65,10 @@ def test_the_steps_of_a_schedule():
 @pytest.mark.parametrize("kind", KINDS)
 def test_objectives_are_those_of_the_models(method, kind):
     listener = Listener()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(
-            3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0
-        )
-        mixture.set_callbacks(listener).fit(X)
+    mixture = swiftem.GaussianMixture(
+        3, covariance_type=kind, method=method, max_iter=9, random_state=0, tol=0.0
+    )
+    mixture.set_callbacks(listener).fit(X)
     found = [-mean_log_likelihood(fitted) for task, fitted in listener.fitted if task == "pass"]
     objective = mixture.history_.objective
     # em's is that of the θ that the pass began with, as in scikit-learn.
@@ -88,11 +83,9 @@ def test_the_bound_of_all_rows(method, monkeypatch):
     """Looks are at some rows; the bound at the end is that of all, with their weights."""
     monkeypatch.setattr(fit_of_mixtures, "LOOKED_AT", 50)
     weight = np.random.default_rng(0).integers(1, 5, size=len(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(
-            X, sample_weight=weight
-        )
+    mixture = swiftem.GaussianMixture(3, method=method, max_iter=6, random_state=0).fit(
+        X, sample_weight=weight
+    )
     assert mixture.lower_bound_ == pytest.approx(mean_log_likelihood(mixture, weight=weight), rel=1e-9)
     assert mixture.lower_bound_ != mixture.lower_bounds_[-1]
 

@@ -17,17 +17,16 @@ from swiftem.mixture.starts.em_of_candidates import em_of_candidates
 from swiftem.models import GaussianMixtureModel
 
 X, _ = blobs(3000, 2, 4, apart=1.5, seed=5)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def still(mixture, data):
     """Return what em gains if it goes on for long."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        more = swiftem.GaussianMixture.from_parameters(
-            mixture.weights_, mixture.means_, mixture.covariances_, method="em", tol=1e-12, max_iter=1500,
-            covariance_type=mixture.covariance_type,
-            warm_start=True,
-        ).fit(data)  # fmt: skip
+    more = swiftem.GaussianMixture.from_parameters(
+        mixture.weights_, mixture.means_, mixture.covariances_, method="em", tol=1e-12, max_iter=1500,
+        covariance_type=mixture.covariance_type,
+        warm_start=True,
+    ).fit(data)  # fmt: skip
     return more.score(data) - mixture.score(data)
 
 
@@ -36,11 +35,9 @@ def still(mixture, data):
 @pytest.mark.parametrize("start", ["race", "given"])
 def test_em_gains_little_after_a_fit_that_converged(method, tol, start):
     given = {} if start == "race" else given_start(X, 4, "full", seed=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture = swiftem.GaussianMixture(
-            4, method=method, tol=tol, max_iter=3000, random_state=0, **given
-        ).fit(X)
+    mixture = swiftem.GaussianMixture(4, method=method, tol=tol, max_iter=3000, random_state=0, **given).fit(
+        X
+    )
     assert mixture.converged_
     assert still(mixture, X) <= 10 * tol
 

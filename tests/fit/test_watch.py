@@ -20,14 +20,13 @@ from sklearn.preprocessing import StandardScaler
 import swiftem
 
 X, _ = blobs(300, 2, 3, seed=10)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def fit(*callbacks, data=X, **parameters):
     # By name: with few rows the default compares starts, and n_init adds to them.
     made = swiftem.GaussianMixture(3, init_params="kmeans", random_state=0, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return made.set_callbacks(*callbacks).fit(data)
+    return made.set_callbacks(*callbacks).fit(data)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -129,9 +128,7 @@ def test_scikit_learns_scoring_monitor(method):
     made = swiftem.GaussianMixture(3, method=method, random_state=0, max_iter=8, tol=0.0).set_callbacks(
         monitor
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        made.fit(X, np.zeros(len(X)))  # it scores only where there is a y
+    made.fit(X, np.zeros(len(X)))  # it scores only where there is a y
     log = monitor.get_logs().data
     scores = [row["score"] for row in log if row["task_name"] == "pass"]
     assert len(scores) == len(made.history_)

@@ -191,16 +191,30 @@ def test_statistics_outside_the_domain_are_rejected_as_by_em(name):
     assert result.rejected == 5
 
 
+class Line:
+    """The statistics of a model with one number, up to a limit."""
+
+    def __init__(self, limit=np.inf):
+        self.limit = limit
+
+    def scale(self, s):
+        return np.ones_like(s)
+
+    def in_domain(self, s):
+        return bool(s[0] <= self.limit)
+
+
+def test_a_leap_out_of_the_domain_is_halved():
+    scheme = methods.Squarem()
+    state = scheme.begin(np.array([0.0]))
+    for k, s in enumerate([0.0, 1.0, 1.9]):
+        state = scheme.advance(state, np.array([s]), -float(k), Line(5.0))
+    assert state.point == pytest.approx([2 * 2 * 1.0 - 2**2 * 0.1])  # a step of 4 would lead to 6.4
+    assert state.largest == 2.0
+
+
 def test_the_rate_is_the_slowest_of_all_passes():
     """A large step may leave a slow direction as it is, and the next passes do not show it."""
-
-    class Line:
-        def scale(self, s):
-            return np.ones_like(s)
-
-        def in_domain(self, s):
-            return True
-
     scheme, s, step, rates = methods.Squarem(), np.array([0.0]), 1.0, []
     state = scheme.begin(s)
     for k, rate in enumerate([0.5] * 4 + [0.97] * 4 + [0.5] * 4):

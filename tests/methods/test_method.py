@@ -1,5 +1,3 @@
-import dataclasses
-
 import helpers
 import pytest
 from helpers import NAMES
@@ -7,19 +5,6 @@ from helpers import NAMES
 from swiftem import methods
 
 every_method = pytest.mark.parametrize("name", NAMES)
-
-
-def test_registry():
-    assert all(kind.name == name for name, kind in methods.METHODS.items())
-
-
-@every_method
-def test_hyper_parameters_are_fixed(name):
-    method = helpers.make_method(name)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        method.batch_size = 3
-    assert method == helpers.make_method(name)
-    assert hash(method) == hash(helpers.make_method(name))
 
 
 @every_method
@@ -36,9 +21,3 @@ def test_a_method_without_an_update_draws_one_sample():
             return e_step.mean(theta, draws[0]), state
 
     assert (Own.index_streams, Own.access, Own.remembers) == (1, "sequential", False)
-
-
-def test_batches_are_as_large_as_an_int32():
-    assert methods.OnlineEM(batch_size=2**31 - 1).batch_size == 2**31 - 1
-    with pytest.raises(ValueError, match="batch_size"):
-        methods.OnlineEM(batch_size=2**31)

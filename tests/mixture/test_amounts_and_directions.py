@@ -46,18 +46,6 @@ def test_shapes_of_gamma_distributions():
     assert np.allclose(solve_shape(series), large, rtol=1e-11)
 
 
-def test_a_gamma_component_on_one_value_has_the_floors_shape():
-    y = np.concatenate([np.full(300, 2.0), np.random.default_rng(0).gamma(3.0, 5.0, 300)])[:, None]
-    family = models.MixtureModel(1, "gamma").learnt(ArraySource(y)).kind
-    found = family.m_step(np.ones(1), family.features(y[:1]))
-    most = 1.0 / (1e-6 * family.variation[0])
-    assert found["shapes"][0, 0] == pytest.approx(most, rel=1e-3)
-    assert found["shapes"][0, 0] / found["rates"][0, 0] == pytest.approx(2.0, rel=1e-12)
-    mixture = swiftem.Mixture(2, family="gamma", random_state=0, init_params="kmeans")
-    assert np.isfinite(mixture.fit(y).score(y))
-    assert mixture.params_["shapes"].max() < 1.01 * most
-
-
 def inverse_gaussians(seed=0):
     rng = np.random.default_rng(seed)
     kind = rng.random((3000, 1)) < 0.3
@@ -94,14 +82,19 @@ def test_tiny_amounts_of_inverse_gaussians(small):
     assert np.isfinite(two.predict_proba(y)).all()
 
 
-def test_an_inverse_gaussian_component_on_one_value_has_the_floors_shape():
-    y = np.concatenate([np.full(300, 2.0), inverse_gaussians()[:300, 1]])[:, None]
-    family = models.MixtureModel(1, "inverse-gaussian").learnt(ArraySource(y)).kind
+@pytest.mark.parametrize("name", ["gamma", "inverse-gaussian"])
+def test_a_component_on_one_value_has_the_shape_of_the_floor(name):
+    others = (
+        inverse_gaussians()[:300, 1] if name != "gamma" else np.random.default_rng(0).gamma(3.0, 5.0, 300)
+    )
+    y = np.concatenate([np.full(300, 2.0), others])[:, None]
+    family = models.MixtureModel(1, name).learnt(ArraySource(y)).kind
     found = family.m_step(np.ones(1), family.features(y[:1]))
-    most = family.scale[0] / (1e-6 * family.variation[0])
-    assert found["shapes"][0, 0] == pytest.approx(most, rel=1e-12)
-    assert found["means"][0, 0] == pytest.approx(2.0, rel=1e-12)
-    mixture = swiftem.Mixture(2, family="inverse-gaussian", smoothing=0, random_state=0, init_params="kmeans")
+    most = (1.0 if name == "gamma" else family.scale[0]) / (1e-6 * family.variation[0])
+    assert found["shapes"][0, 0] == pytest.approx(most, rel=1e-3)
+    assert family.expected(found)[0, 0] == pytest.approx(2.0, rel=1e-12)
+    smoothing = 1e-3 if name == "gamma" else 0.0
+    mixture = swiftem.Mixture(2, family=name, smoothing=smoothing, random_state=0, init_params="kmeans")
     assert np.isfinite(mixture.fit(y).score(y))
     assert mixture.params_["shapes"].max() < 1.01 * most
 
@@ -125,18 +118,14 @@ def test_concentrations_solve_their_equation(d, kappa):
     ("d", "kappa"), [(128, 0.5), (128, 500.0), (128, 1e5), (3, 1e4), (1000, 0.1), (2, 3.0)]
 )
 def test_densities_of_directions_of_many_columns(d, kappa):
-    mu = np.eye(1, d)[0]
-    rng = np.random.default_rng(0)
-    y = VonMisesFisher().draw(
-        {"directions": mu[None], "concentrations": np.array([kappa])}, np.zeros(50, int), rng
-    )
-    phi, constant = VonMisesFisher().natural({"directions": mu[None], "concentrations": np.array([kappa])})
-    expected = stats.vonmises_fisher.logpdf(y, mu, kappa) if d < 1000 else None
-    found = y @ phi[0] + constant[0]
-    if expected is not None:
-        assert np.allclose(found, expected, rtol=1e-10)
-    cosine = (y @ mu).mean()
-    assert cosine == pytest.approx(bessel_ratio(0.5 * d - 1.0, np.array([kappa]))[0], abs=4 / np.sqrt(50 * d))
+    params = {"directions": np.eye(1, d), "concentrations": np.array([kappa])}
+    y = VonMisesFisher().draw(params, np.zeros(50, int), np.random.default_rng(0))
+    phi, constant = VonMisesFisher().natural(params)
+    if d < 1000:
+        expected = stats.vonmises_fisher.logpdf(y, np.eye(1, d)[0], kappa)
+        assert np.allclose(y @ phi[0] + constant[0], expected, rtol=1e-10)
+    cosine = bessel_ratio(0.5 * d - 1.0, np.array([kappa]))[0]
+    assert y[:, 0].mean() == pytest.approx(cosine, abs=4 / np.sqrt(50 * d))
 
 
 def test_uniform_directions():

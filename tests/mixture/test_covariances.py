@@ -208,6 +208,7 @@ REFUSED = {
     "degrees": (lambda: prior(-1.0, 1.0), "degrees_of_freedom", "at least 0"),
     "scale": (lambda: prior(1.0, -1.0), "scale", "positive definite"),
     "scale shape": (lambda: prior(1.0, np.ones((2, 3))), "scale", "square"),
+    "asymmetric scale": (lambda: prior(1.0, [[1.0, 0.5], [0.0, 1.0]]), "scale", "symmetric"),
     "few degrees": (lambda: bound(prior=prior(1.0, 1.0)), "prior.degrees_of_freedom", "above"),
     "scale of other data": (lambda: bound(prior=prior(5.0, np.eye(2))), "prior.scale", "3 columns"),
     "mean of other data": (lambda: bound(prior=prior(5.0, 1.0, mean=[0.0])), "prior.mean", "3"),

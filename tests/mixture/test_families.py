@@ -15,7 +15,6 @@ from swiftem.mixture.families import (
     Blocks,
     Family,
     Poisson,
-    find_family,
     read_family,
 )
 from swiftem.mixture.families.observed import Observed
@@ -56,34 +55,30 @@ PARAMS = {
 OWN = {"binomial": Binomial(trials=(4, 9, 20))}
 """Families that need more than their name here."""
 LAWS = {
-    "bernoulli": lambda y, params, m: stats.bernoulli.logpmf(y, params["probabilities"][m]).sum(axis=1),
-    "binomial": lambda y, params, m: stats.binom.logpmf(y, (4, 9, 20), params["probabilities"][m]).sum(
-        axis=1
-    ),
-    "categorical": lambda y, params, m: np.log(
-        np.take_along_axis(params["probabilities"][m], y.astype(int).T, axis=1)
-    ).sum(axis=0),
-    "exponential": lambda y, params, m: stats.expon.logpdf(y, scale=1 / params["rates"][m]).sum(axis=1),
-    "gamma": lambda y, params, m: stats.gamma.logpdf(
-        y, params["shapes"][m], scale=1 / params["rates"][m]
-    ).sum(axis=1),
-    "gaussian": lambda y, params, m: stats.norm.logpdf(
-        y, params["means"][m], np.sqrt(params["variances"][m])
-    ).sum(axis=1),
-    "inverse-gaussian": lambda y, params, m: stats.invgauss.logpdf(
-        y, params["means"][m] / params["shapes"][m], scale=params["shapes"][m]
-    ).sum(axis=1),
-    "log-normal": lambda y, params, m: stats.lognorm.logpdf(
-        y, np.sqrt(params["variances"][m]), scale=np.exp(params["means"][m])
-    ).sum(axis=1),
-    "poisson": lambda y, params, m: stats.poisson.logpmf(y, params["rates"][m]).sum(axis=1),
-    "student-t": lambda y, params, m: stats.multivariate_t.logpdf(
-        y, params["means"][m], params["scales"][m], params["degrees_of_freedom"][m]
-    ),
-    "von-mises-fisher": lambda y, params, m: stats.vonmises_fisher.logpdf(
-        y, params["directions"][m], params["concentrations"][m]
-    ),
+    "bernoulli": lambda p: stats.bernoulli(p["probabilities"]),
+    "binomial": lambda p: stats.binom((4, 9, 20), p["probabilities"]),
+    "exponential": lambda p: stats.expon(scale=1 / p["rates"]),
+    "gamma": lambda p: stats.gamma(p["shapes"], scale=1 / p["rates"]),
+    "gaussian": lambda p: stats.norm(p["means"], np.sqrt(p["variances"])),
+    "inverse-gaussian": lambda p: stats.invgauss(p["means"] / p["shapes"], scale=p["shapes"]),
+    "log-normal": lambda p: stats.lognorm(np.sqrt(p["variances"]), scale=np.exp(p["means"])),
+    "poisson": lambda p: stats.poisson(p["rates"]),
+    "student-t": lambda p: stats.multivariate_t(p["means"], p["scales"], p["degrees_of_freedom"]),
+    "von-mises-fisher": lambda p: stats.vonmises_fisher(p["directions"], p["concentrations"]),
 }
+"""SciPy's distributions, by the parameters of a component."""
+
+
+def log_law(name, y, params, m):
+    """Return the log-density (n,) of rows in a component, by SciPy."""
+    own = {key: part[m] for key, part in params.items()}
+    if name == "categorical":
+        return np.log(np.take_along_axis(own["probabilities"], y.astype(int).T, axis=1)).sum(axis=0)
+    law = LAWS[name](own)
+    logs = law.logpmf(y) if hasattr(law, "logpmf") else law.logpdf(y)
+    return logs if logs.ndim == 1 else logs.sum(axis=1)
+
+
 every_family = pytest.mark.parametrize("name", sorted(FAMILIES))
 
 
@@ -112,7 +107,7 @@ def test_the_density_is_scipys(name):
     y = rows_of(name)
     family = learnt(name, y)
     for m in range(2):
-        expected = LAWS[name](y, PARAMS[name], m)
+        expected = log_law(name, y, PARAMS[name], m)
         assert np.allclose(log_density(family, y, PARAMS[name])[:, m], expected, rtol=1e-10, atol=1e-12)
 
 
@@ -228,11 +223,7 @@ def test_a_prior_of_a_row_holds_components_without_rows(given, held):
         ("exponential", -2.0, r"data must not be negative, got -2 in row 7 \(family 'exponential'\)"),
         ("gamma", 0.0, r"data must be positive amounts, got 0 in row 7 \(family 'gamma'\)"),
         ("gamma", -1e9, r"data must be positive amounts, got -1e\+09 in row 7"),
-        (
-            "inverse-gaussian",
-            0.0,
-            r"data must be positive amounts, got 0 in row 7 \(family 'inverse-gaussian'\)",
-        ),
+        ("inverse-gaussian", 0.0, r"positive amounts, got 0 in row 7 \(family 'inverse-gaussian'\)"),
         ("log-normal", -1e9, r"data must be positive amounts, got -1e\+09 in row 7 \(family 'log-normal'\)"),
         ("von-mises-fisher", 9.0, r"data must be vectors of unit length \(.*\), got length 9.* in row 7"),
     ],
@@ -251,13 +242,6 @@ def test_families_by_name():
         read_family("poison")
     with pytest.raises(TypeError, match="family must be a name, a Family, or a dict of these"):
         read_family(3)
-
-    class Own(Poisson):
-        name = "own"
-
-    assert find_family("own") is Own
-    with pytest.raises(ValueError, match="family 'nobodys' is unknown"):
-        find_family("nobodys")
 
 
 def test_every_family_of_the_package_is_registered():

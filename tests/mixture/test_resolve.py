@@ -61,7 +61,7 @@ def test_the_kernels_of_the_passes(kernels, facts):
 def test_when_to_stop():
     found = spec(is_free=False)
     assert (found.max_passes, found.tol, found.looks_ahead) == (100, 1e-3, False)
-    assert spec(is_free=True).looks_ahead
+    assert spec().looks_ahead
 
 
 @pytest.mark.parametrize("name", METHOD_NAMES[1:])
@@ -101,6 +101,12 @@ def test_a_wrapped_method_is_resolved():
     assert (found.batch_size, found.method.step_size) == (9, 9 / 720)
     quick = spec(methods.Accelerated(EM(), "anderson"))
     assert (quick.name, quick.method, quick.acceleration) == ("em", None, methods.Anderson())
+
+
+def test_batches_of_units_are_few():
+    assert [spec("sem-vr", n=n, rows=100 * n).method.batch_size for n in (20, 640)] == [1, 20]
+    one = spec(VarianceReducedEM(batch_size=1), n=10**4, rows=10**6).method
+    assert one.step_size == pytest.approx(100 / 720)
 
 
 def test_memories_are_float32_and_renewed_in_shuffled_passes():
@@ -151,8 +157,8 @@ class FullPassesAt(VarianceReducedEM):
         return min((at for at in self.passes if at >= k), default=None)
 
 
-@pytest.mark.parametrize("passes", [(), (0,), (0, 30), (12,), (0, 30, 31, 90)])
-@pytest.mark.parametrize("budget", [0.0, 0.5, 1.0, 2.5, 4.0, 37.25])
+@pytest.mark.parametrize("passes", [(), (0,), (0, 30), (12,), (0, 30, 31, 90), range(0, 9000, 20)])
+@pytest.mark.parametrize("budget", [0.0, 0.5, 1.0, 2.5, 4.0, 37.25, 150.0])
 def test_iterations_of_a_method_whose_full_passes_end(passes, budget):
     method, n = FullPassesAt(step_size=0.1, batch_size=10), 1000
     method.__class__.passes = passes

@@ -141,6 +141,16 @@ def test_passes_in_numpy_never_lose(family):
     assert (np.diff(values) > -1e-9).all()
 
 
+def test_a_start_is_the_best_of_its_candidates():
+    """Single candidates find the best optimum for one seed in eight."""
+    X, y, _ = lines(300)
+    units = newton_em.Units.of("gaussian", X, y, np.ones(300), True)
+    problem = "gaussian", units.design(X), (y - units.shift) / units.unit, np.ones(300)
+    starts = [newton_em.best_start(*problem, 3, 1e-3, np.random.default_rng(seed)) for seed in range(8)]
+    values = np.array([one_pass(*problem, start, 1e-3, 1e-6)[1] for start in starts])
+    assert (values > values.max() - 2e-3).sum() >= 5
+
+
 def test_units_change_nothing():
     X, y, _ = lines()
     here = RegressionMixture(2, random_state=0).fit(X, y)

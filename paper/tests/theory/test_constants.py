@@ -7,9 +7,9 @@ import pytest
 
 import swiftem
 from paper import theory
-from paper.experiments.gmm import gmm_data
+from paper.experiments.gmm_precision import gmm_data
 from paper.theory.constants import Constant, Constants, component_cells, weaker
-from paper.theory.family import family_of
+from paper.theory.family import family_of, matrix_B
 from paper.theory.sets import Polygon, sample_S_rho
 from swiftem import models
 
@@ -169,7 +169,7 @@ def test_bounds_hold_on_a_grid_up_to_the_edge(name):
             s[0] = np.clip(weight, -rho * (1 - 1e-6), 1 + rho * (1 - 1e-6))  # room for differences
             step = 1e-7 * rho
             moved = [s + step * np.array([np.cos(a), np.sin(a), 0.0]) for a in np.linspace(0, np.pi, 9)]
-            theta, B = family.theta(s), family.B(s)
+            theta, B = family.theta(s), matrix_B(family, s)
             count += 1
             seen["upsilon_max"] = max(seen["upsilon_max"], np.linalg.norm(B, 2))
             smallest = min(smallest, np.linalg.eigvalsh(B)[0])
@@ -177,7 +177,7 @@ def test_bounds_hold_on_a_grid_up_to_the_edge(name):
             for near in moved:
                 there = family.vector(family.theta(near)) - family.vector(theta)
                 seen["L_theta"] = max(seen["L_theta"], np.linalg.norm(there) / step)
-                seen["L_B"] = max(seen["L_B"], np.linalg.norm(family.B(near) - B, 2) / step)
+                seen["L_B"] = max(seen["L_B"], np.linalg.norm(matrix_B(family, near) - B, 2) / step)
             slopes = posterior_slopes(family, theta, y)
             seen["L_p"] = max(seen["L_p"], slopes)
     assert count == 31 * 8

@@ -4,7 +4,7 @@ import numpy as np
 
 import swiftem
 from paper import theory
-from paper.experiments.gmm import gmm_data
+from paper.experiments.gmm_precision import gmm_data
 from swiftem import methods, models, schedules
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import swiftem
 from paper import theory
-from paper.experiments.gmm import gmm_data
+from paper.experiments.gmm_precision import gmm_data
 from swiftem import methods, models
 
 Y = gmm_data(200, np.random.default_rng(3))

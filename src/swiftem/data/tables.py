@@ -18,8 +18,7 @@ from swiftem.core.types import Array, Index
 from swiftem.data.columns import Column, Columns, Header, Wanted, as_label, choose_columns, left_out_of
 from swiftem.data.csv import CsvFile
 from swiftem.data.npy import NpySource, cell_of, is_small, npy_header, open_npy
-from swiftem.data.parquet import ParquetFile
-from swiftem.data.table_files import MISSING_ADVICE, TableFile, TableSource, check_cells
+from swiftem.data.table_files import MISSING_ADVICE, ParquetFile, TableFile, TableSource, check_cells
 
 log = logging.getLogger("swiftem")
 FORMATS: dict[str, type[TableFile] | type[NpySource]] = {

@@ -149,6 +149,7 @@ class Phase:
     most_passes: float = inf
 
 
+@dataclass
 class Drive:
     """A fit under way, as steps see it.
 
@@ -166,36 +167,31 @@ class Drive:
         The checkpoints.
     interrupt : DeferredInterrupt
         Ctrl-C.
-
-    Attributes
-    ----------
     is_stopped : bool
         Whether the observer ended the fit.
     """
 
-    def __init__(
-        self,
-        fit: FitState,
-        phases: Sequence[Phase],
-        max_passes: float,
-        watch: StartWatch,
-        keeper: StartCheckpoint,
-        interrupt: DeferredInterrupt,
-    ) -> None:
-        self._fit, self._phases, self._max_passes = fit, phases, max_passes
-        self._watch, self._keeper, self._interrupt = watch, keeper, interrupt
-        self._number, self._limit, self._began = 0, 0.0, clock()
-        self._is_over = self.is_stopped = False
+    fit: FitState
+    phases: Sequence[Phase]
+    max_passes: float
+    watch: StartWatch
+    keeper: StartCheckpoint
+    interrupt: DeferredInterrupt
+    is_stopped: bool = False
+    _is_over: bool = False
+    _number: int = 0
+    _limit: float = 0.0
+    _began: float = field(default_factory=clock)
 
     @property
     def left(self) -> float:
         """Passes left of the phase."""
-        return self._limit - self._fit.passes
+        return self._limit - self.fit.passes
 
     def check(self) -> None:
         """Raise KeyboardInterrupt after Ctrl-C."""
-        self._interrupt.check()
-        self._watch.check()
+        self.interrupt.check()
+        self.watch.check()
 
     def note(self, objective: float, step: float, method: str, theta: Any) -> bool:
         """Record an evaluation of the objective; return whether the observer ends the fit.
@@ -207,10 +203,10 @@ class Drive:
         theta : NamedTuple
             The parameters.
         """
-        fit = self._fit
+        fit = self.fit
         moment = Moment(fit.passes, clock() - self._began, objective, step, fit.rejected, method)
         fit.moments.append(moment)
-        self.is_stopped = self._watch(moment, theta)
+        self.is_stopped = self.watch(moment, theta)
         return self.is_stopped
 
     def of_run(self, method: Method, n: int, **instead: Tree) -> RunCheckpoint | None:
@@ -218,7 +214,7 @@ class Drive:
 
         ``instead`` has other values for parts of the fit, None if the run itself stores them.
         """
-        return self._keeper.of_run(method, n, lambda: self._kept(**instead))
+        return self.keeper.of_run(method, n, lambda: self._kept(**instead))
 
     def go(self) -> None:
         """Go through the phases, from the saved one if there is a checkpoint."""
@@ -232,46 +228,46 @@ class Drive:
                 self._advance()
             self.check()
         except KeyboardInterrupt:
-            self._fit.interrupted = True
+            self.fit.interrupted = True
         else:
-            self._keeper.save(self._kept, is_end=True)
+            self.keeper.save(self._kept, is_end=True)
 
     def _advance(self) -> None:
-        phase = self._phases[self._number]
+        phase = self.phases[self._number]
         outcome = phase.step.advance(self)
         following = None if outcome is None else phase.after.get(outcome)
-        self._fit.converged = outcome is Outcome.CONVERGED and (self.is_stopped or following is None)
+        self.fit.converged = outcome is Outcome.CONVERGED and (self.is_stopped or following is None)
         if self.is_stopped or (outcome is not None and following is None):
             self._is_over = True
         elif following is not None:
             self._begin(following)
         else:
-            self._keeper.save(self._kept)
+            self.keeper.save(self._kept)
 
     def _begin(self, number: int) -> None:
         """Begin a phase."""
-        self._number, phase = number, self._phases[number]
-        self._limit = min(self._fit.passes + phase.most_passes, self._max_passes)
+        self._number, phase = number, self.phases[number]
+        self._limit = min(self.fit.passes + phase.most_passes, self.max_passes)
         phase.step.begin(self)
 
     def _kept(self, **instead: Tree) -> dict[str, Tree]:
         """Return the state of the fit, its phase and its step."""
         return {
-            "fit": self._fit.kept() | instead,
+            "fit": self.fit.kept() | instead,
             "phase": (self._number, self._limit, self._is_over, self.is_stopped),
-            "step": self._phases[self._number].step.kept(),
+            "step": self.phases[self._number].step.kept(),
             "seconds": clock() - self._began,
         }
 
     def _resume(self) -> bool:
         """Restore the saved state; return whether there is one."""
-        kept = self._keeper.load()
+        kept = self.keeper.load()
         if kept is None:
             return False
-        with self._keeper.reading():
-            self._fit.restore(kept["fit"])
+        with self.keeper.reading():
+            self.fit.restore(kept["fit"])
             self._number, self._limit, self._is_over, self.is_stopped = kept["phase"]
-            self._phases[self._number].step.restore(kept["step"])
+            self.phases[self._number].step.restore(kept["step"])
             self._began -= kept["seconds"]
         return True
 
@@ -421,6 +417,7 @@ class Callbacks(NamedTuple):
     most_passes: int | None
 
 
+@dataclass
 class Watcher:
     """Observes the fits of one call of ``fit``.
 
@@ -442,30 +439,30 @@ class Watcher:
         The callbacks.
     at_once : bool
         Whether several fits may run at the same time, each with its own memory.
+
+    Attributes
+    ----------
+    is_fitted : bool
+        Set it once the estimator is fitted, before the context ends.
     """
 
-    def __init__(
-        self,
-        n_starts: int,
-        verbose: int = 0,
-        interval: int = 10,
-        max_iter: int = 0,
-        title: str = "",
-        callbacks: Callbacks | None = None,
-        at_once: bool = True,
-    ) -> None:
-        self.n_starts, self.max_iter, self.callbacks = n_starts, max_iter, callbacks
-        self.is_fitted = False  # set it once the estimator is fitted, before the context ends
-        self.context: Any = None
-        self.bar: Any = None
-        self._verbose, self._interval, self._title = verbose, interval, title
-        self._at_once, self._open = at_once, list[StartWatch]()
+    n_starts: int
+    verbose: int = 0
+    interval: int = 10
+    max_iter: int = 0
+    title: str = ""
+    callbacks: Callbacks | None = None
+    at_once: bool = True
+    is_fitted: bool = False
+    context: Any = None
+    bar: Any = None
+    _open: list[StartWatch] = field(default_factory=list)
 
     def __enter__(self) -> Watcher:
         if self.callbacks is not None:
             self.context = self.callbacks.begin(self.n_starts)
             self.context.call_on_fit_task_begin(**self.callbacks.arguments)
-        if self._verbose and sys.stdout.isatty():
+        if self.verbose and sys.stdout.isatty():
             self.bar = progress_bar()
             self.bar.start()
         return self
@@ -491,7 +488,7 @@ class Watcher:
         """
         # Around all of them, as the setting is for the whole process.
         with one_thread_blas():
-            if self.n_starts > 1 and self._at_once and not self._listens() and get_threads() > 1:
+            if self.n_starts > 1 and self.at_once and not self._listens() and get_threads() > 1:
                 most = min(self.n_starts, get_threads())
                 with DeferredInterrupt() as interrupt, ThreadPoolExecutor(most) as pool:
                     watches = [StartWatch(interrupt.check) for _ in range(self.n_starts)]
@@ -509,13 +506,13 @@ class Watcher:
         if not self._listens():
             return StartWatch()
         lines = None
-        if self._verbose and self.bar is None:
-            lines = Lines(self._title or f"Initialization {number}", self._verbose, self._interval)
+        if self.verbose and self.bar is None:
+            lines = Lines(self.title or f"Initialization {number}", self.verbose, self.interval)
         self._open.append(TellingWatch(self, number, lines))
         return self._open[-1]
 
     def _listens(self) -> bool:
-        return bool(self.context is not None or self._verbose)
+        return bool(self.context is not None or self.verbose)
 
 
 class Lines:

@@ -19,7 +19,7 @@ from swiftem.core.types import Tree
 from swiftem.fit.checkpoint import FitCheckpoint, identity_of, kept_apart, place_of
 from swiftem.fit.driver import Callbacks, FitState, Watcher
 from swiftem.fit.history import History
-from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, plain, save_arrays, to_header
+from swiftem.fit.model_file import PARTS, ModelContent, load_arrays, save_arrays, to_header
 from swiftem.fit.parameters import Allowed, check_parameters
 from swiftem.fit.validated import as_table
 
@@ -200,9 +200,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             except TypeError:  # a default replaces it
                 continue
         parameters.pop("device", None)  # it belongs to the machine
-        header = {"parameters": parameters} | {
-            name: plain(getattr(self, name, None)) for name in self._results
-        }
+        header = {"parameters": parameters} | {name: getattr(self, name, None) for name in self._results}
         if hasattr(self, "feature_names_in_"):
             header["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         history: History = getattr(self, "history_", History())

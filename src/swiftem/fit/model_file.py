@@ -29,7 +29,6 @@ __all__ = [
     "PLAIN",
     "ModelContent",
     "load_arrays",
-    "plain",
     "read_header",
     "save_arrays",
     "shown",
@@ -93,7 +92,7 @@ def save_arrays(path: str | Path, kind: str, header: dict[str, Any], arrays: dic
         "swiftem": swiftem.__version__,
         "numpy": np.__version__,
         "kind": kind,
-        "header": header,
+        "header": plain(header),
         "arrays": {name: np.asarray(array, order="C") for name, array in arrays.items()},
     }
     try:
@@ -166,11 +165,15 @@ def shown(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy number as Python's, for JSON; other values unchanged.
+    """Return nested dicts, lists and tuples with Python's numbers in place of NumPy's.
 
-    >>> plain(np.int64(3)), plain("auto")
-    (3, 'auto')
+    >>> plain({"n": np.int64(3), "moments": [(np.float64(0.5), "em")]})
+    {'n': 3, 'moments': [(0.5, 'em')]}
     """
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return (list if isinstance(value, list) else tuple)(map(plain, value))
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -190,9 +193,8 @@ def to_header(value: Any, types: Types = PARTS) -> Any:
     >>> to_header(Averaged(OnlineEM(batch_size=64)))["fields"]["method"]
     {'type': 'OnlineEM', 'fields': {'batch_size': 64, 'order': 'iid'}}
     """
-    value = plain(value)
-    if isinstance(value, PLAIN):
-        return value
+    if isinstance(value, (np.generic, *PLAIN)):
+        return plain(value)
     if isinstance(value, list | tuple):
         return (list if isinstance(value, list) else tuple)(to_header(part, types) for part in value)
     if isinstance(value, Mapping):

@@ -339,9 +339,11 @@ class MixtureEstimator(DensityMixin, Estimator, CallbackSupportMixin):  # type: 
             prepared = self._prepare(read, kept)
             has_array = len(read.X) > 0
             most_passes = None if prepared.spec.method else self.max_iter
-            told = len(prepared.starts), read.X if has_array else X, y, read.weight
+            arguments = read.X if has_array else X, y, read.weight
             at_once = has_array and not read.kernels
-            with self._watcher(*told, most_passes=most_passes, at_once=at_once) as watcher:
+            with self._watcher(
+                len(prepared.starts), *arguments, most_passes=most_passes, at_once=at_once
+            ) as watcher:
                 self._keep(self._best(prepared, watcher, kept), prepared, read)
                 watcher.is_fitted = True
         return self

@@ -182,16 +182,6 @@ def test_a_state_goes_from_one_kernel_to_the_other(kind, b, name):
     np.testing.assert_allclose(rest.s, whole.s, rtol=1e-8, atol=1e-10)
 
 
-def test_an_empty_component_stays_empty():
-    y = np.concatenate([RNG.normal(size=50), RNG.normal(size=50) + 4])
-    model = models.GaussianMixtureModel(3)
-    theta0 = model.theta(weights=[0.5, 0.5, 0.0], means=[[0.0], [4.0], [1e3]])
-    for name in STOCHASTIC:
-        method = helpers.make_method(name, step_size=0.05)
-        compiled, plain = both(model, y, method, theta0=theta0, n_iter=200, seed=1)
-        helpers.assert_close(compiled.s, plain.s)
-
-
 @pytest.mark.parametrize("kernels", ["auto", "reference"])
 @pytest.mark.parametrize(("kind", "b"), [("unit", 1), ("unit", 3), ("unit", 128), *((k, 23) for k in KINDS)])
 @pytest.mark.parametrize("method", [methods.IncrementalEM, methods.FastIncrementalEM])

@@ -35,23 +35,22 @@ def survey(n=1500, seed=0):
     return frame, kind
 
 
-def of_kind(kind, frame):
-    if kind == "polars":
-        polars = pytest.importorskip("polars")
-        regions = polars.Enum(["w", "s", "n", "e"])
-        return polars.from_pandas(frame).with_columns(polars.col("region").cast(regions))
-    if kind == "pyarrow":
-        return pytest.importorskip("pyarrow").Table.from_pandas(frame, preserve_index=False)
-    return frame
+LIBRARIES = {
+    "pandas": lambda frame: frame,
+    "polars": lambda frame: pl.from_pandas(frame).with_columns(
+        pl.col(name).cast(pl.Enum(frame[name].cat.categories)) for name in frame.select_dtypes("category")
+    ),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
 
 
 CHOSEN = {"gaussian": (0, 6, 8), "poisson": (1,), "bernoulli": (2, 7), "categorical": (3, 4, 5)}
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_auto_reads_types(library, caplog, tmp_path):
     frame, kind = survey()
-    table = of_kind(library, frame)
+    table = LIBRARIES[library](frame)
     with caplog.at_level(logging.INFO, logger="swiftem"):
         mixture = Mixture(2, family="auto", random_state=0).fit(table)
     (said,) = [line for line in caplog.messages if line.startswith("family='auto'")]
@@ -97,30 +96,17 @@ def test_an_array_of_integers():
     assert mixture.family_.name == "poisson + categorical"
     assert mixture.categories_ == {1: (1, 2, 3, 4, 5)}
     assert np.array_equal(mixture.predict(X.astype(float)), mixture.predict(X))
-    with pytest.raises(
-        ValueError,
-        match=r"categories of the fit in column 1 \(1, 2, 3, 4, 5\), as levels= was not given, got 9",
-    ):
-        mixture.predict([[3, 9]])
     for numbers in (X, X.astype(float), X.tolist()):
         with pytest.raises(ValueError, match="family must be given for data whose columns have no types"):
             Mixture(2).fit(numbers)
-
-
-def test_one_level_only():
-    frame, _ = survey()
-    frame["country"] = "here"
-    mixture = Mixture(2, family="auto", random_state=0).fit(frame[["country", "visits"]])
-    assert np.array_equal(mixture.params_["categorical"]["probabilities"], np.ones((2, 1, 1)))
-    assert np.isfinite(mixture.score(frame[["country", "visits"]]))
 
 
 def changed(**changes):
     return survey(50)[0].assign(**changes)
 
 
-def auto(**options):
-    return Mixture(2, family="auto", random_state=0, **options)
+def auto(X, **options):
+    return Mixture(2, family="auto", random_state=0, **options).fit(X)
 
 
 def poisson(X):
@@ -129,34 +115,28 @@ def poisson(X):
 
 NAMED = {"poisson": ["job"], "gaussian": ["age"]}
 BAD = {
-    r"X must have categories of the fit in column 'job' \(baker, clerk\), got 'pilot'": lambda: (
-        auto().fit(changed()).predict(changed(job="pilot"))
+    r"X must have categories of the fit in column 'job' \(baker, clerk\), got 'pilot'": (
+        lambda: auto(changed()).predict(changed(job="pilot"))
     ),
-    "columns of family 'poisson', got text in column 'job': give it family 'categorical'": lambda: Mixture(
-        2, family=NAMED
-    ).fit(changed()[["job", "age"]]),
+    "columns of family 'poisson', got text in column 'job': give it family 'categorical'": (
+        lambda: Mixture(2, family=NAMED).fit(changed()[["job", "age"]])
+    ),
     "family 'poisson', got text in column 0": lambda: poisson([["a", "b"], ["b", "c"]]),
-    "family 'poisson', got text in column 0: give it": lambda: poisson([[1, 2], [2, 3]]).predict(
-        [["a", "b"]]
+    "family 'poisson', got text in column 0: give": lambda: poisson([[1, 2], [2, 3]]).predict([["a", "b"]]),
+    "numbers in every column, got dates in column 'when'": lambda: auto(
+        changed(when=pd.Timestamp(2020, 1, 1))
     ),
-    "X must have numbers in every column, got dates in column 'when'": lambda: auto().fit(
-        changed(when=pd.Timestamp("2020-01-01"))
+    "family='auto' must have columns of numbers, text or categories, got column 'thing'": (
+        lambda: auto(changed(thing=[{}] * 50))
     ),
-    "family='auto' must have columns of numbers, text or categories, got column 'thing'": lambda: auto().fit(
-        changed(thing=[{}] * 50)
+    "family must be given for data whose columns have no types": lambda: auto("rows.csv"),
+    "family must be given if there are no data to choose it by, got 'auto'": (
+        lambda: Mixture.from_parameters([1.0], {"rates": [[1.0]]}, family="auto")
     ),
-    "family must be given for data whose columns have no types": lambda: auto().fit("rows.csv"),
-    "family must be given if there are no data to choose it by, got 'auto'": lambda: Mixture.from_parameters(
-        [1.0], {"rates": [[1.0]]}, family="auto"
-    ),
-    "X must be a table in memory with the categories of the fit": lambda: (
-        auto().fit(changed()).predict("rows.csv")
-    ),
-    "every column, got none in column 'job': leave it out": lambda: auto().fit(changed(job=None)),
-    "every column, got none in column 'age': leave it out": lambda: auto().fit(changed(age=np.nan)),
-    "Input X contains NaN: give Mixture missing='ignore'": lambda: auto(missing="error").fit(
-        changed(job=["a", None] * 25)
-    ),
+    "X must be a table in memory with the categories of": lambda: auto(changed()).predict("rows.csv"),
+    "every column, got none in column 'job': leave it out": lambda: auto(changed(job=None)),
+    "every column, got none in column 'age': leave it out": lambda: auto(changed(age=np.nan)),
+    "Input X contains NaN: give Mixture missing='ignore'": lambda: auto(changed(job=["a", None] * 25)),
 }
 
 
@@ -251,15 +231,13 @@ def test_trials_of_a_binomial_that_are_learnt():
     assert mixture.params_["probabilities"] == pytest.approx(X.mean(axis=0)[None] / [1, 1, 4, 1], rel=1e-9)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_imputed_tables_are_of_the_same_library(library):
     frame, _ = survey(300)
     frame = frame[["job", "agrees", "age"]].astype({"job": object, "agrees": float})
     frame.loc[::3, "job"] = None
     frame.loc[1::3, "agrees"] = np.nan
-    table = {
-        "pandas": lambda: frame, "polars": lambda: pl.DataFrame(frame), "pyarrow": lambda: pa.table(frame),
-    }[library]()  # fmt: skip
+    table = LIBRARIES[library](frame)
     family = {"categorical": ["job", "agrees"], "gaussian": ["age"]}
     mixture = Mixture(2, family=family, missing="ignore", random_state=0).fit(table)
     for seed in (None, 0):

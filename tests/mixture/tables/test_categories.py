@@ -67,6 +67,7 @@ def test_only_codes_of_positive_weight():
     text = pd.DataFrame(np.array(list("_abcde___z"), dtype=object)[X])
     of_text = fitted(text, sample_weight=weight)
     assert of_text.categories_ == dict.fromkeys(range(4), tuple("abcde"))
+    assert fitted(text[[0]], sample_weight=weight).categories_ == {0: tuple("abcde")}
     with pytest.raises(ValueError, match=r"categories of the fit in column 0 .*, got 'z'"):
         of_text.predict(pd.DataFrame([["z", "a", "a", "a"]]))
 

@@ -10,7 +10,7 @@ from swiftem.families import FAMILIES
 from swiftem.mixture.families.student_t import StudentT
 from swiftem.mixture.tables.profile import density, panel_of
 from tests.mixture.tables.test_auto import survey
-from tests.mixture.test_families import LAWS, PARAMS, given
+from tests.mixture.test_families import PARAMS, given, log_law
 
 
 def fitted():
@@ -59,7 +59,8 @@ def test_many_components_are_several_tables():
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - {"von-mises-fisher"}))
 def test_densities_of_panels_are_those_of_the_columns(name):
     """The density of column 1 alone, compared with that of all columns minus those of the others."""
-    mixture = Mixture.from_parameters([0.4, 0.6], PARAMS[name], family=_ready(name))
+    family = f"{name}(levels=(4, 4, 4))" if name == "categorical" else given(name)
+    mixture = Mixture.from_parameters([0.4, 0.6], PARAMS[name], family=family)
     column = mixture._columns()[1]
     panel = panel_of(column)
     assert panel.name == "column 1"
@@ -71,24 +72,16 @@ def test_densities_of_panels_are_those_of_the_columns(name):
     y = mixture.family_.draw(PARAMS[name], np.zeros(5, dtype=int), rng)
     found = density(column, y[:, 1])
     for m in range(2):
+        one = {key: part[m, 1] for key, part in PARAMS[name].items() if part.ndim == 2}
         if name == "student-t":
             scale = np.sqrt(PARAMS[name]["scales"][m, 1, 1])
-            law = stats.t(PARAMS[name]["degrees_of_freedom"][m], PARAMS[name]["means"][m, 1], scale)
-            expected = law.pdf(y[:, 1])
+            expected = stats.t(PARAMS[name]["degrees_of_freedom"][m], one["means"], scale).pdf(y[:, 1])
+        elif name == "binomial":
+            expected = stats.binom.pmf(y[:, 1], 9, one["probabilities"])
         else:
-            one = {key: part[:, [1]] for key, part in PARAMS[name].items()}
-            both = y[:, [1]] if name != "binomial" else None
-            expected = (
-                np.exp(LAWS[name](both, one, m))
-                if both is not None
-                else stats.binom.pmf(y[:, 1], 9, one["probabilities"][m])
-            )
+            alone = {key: part[:, [1]] for key, part in PARAMS[name].items()}
+            expected = np.exp(log_law(name, y[:, [1]], alone, m))
         assert np.allclose(found[m], expected, rtol=1e-9)
-
-
-def _ready(name):
-    made = given(name)
-    return f"{name}(levels=(4, 4, 4))" if name == "categorical" else made
 
 
 @pytest.mark.parametrize("with_rows", [False, True])
@@ -109,6 +102,17 @@ def test_a_panel_per_column(with_rows):
     chosen = mixture.plot(columns=["job", 0], axes=axes[:2])
     assert chosen[0].get_title() == "job"
     for ax in axes:
+        ax.figure.clf()
+
+
+def test_bars_are_of_the_likeliest_levels_and_counts_have_steps_of_one():
+    pytest.importorskip("matplotlib").use("Agg")
+    params = {"probabilities": [[np.arange(1, 15) / 105]]}
+    many = Mixture.from_parameters([1.0], params, family="categorical(levels=(14,))").plot()[0]
+    assert [label.get_text() for label in many.get_xticklabels()] == [str(code) for code in range(2, 14)]
+    counts = Mixture.from_parameters([1.0], {"rates": [[30.0]]}, family="poisson").plot()[0]
+    assert set(np.diff(counts.lines[0].get_xdata())) == {1.0}
+    for ax in (many, counts):
         ax.figure.clf()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from swiftem.core.checks import shortened
 from swiftem.data.documents.counts import UNPACKED, Entries, FileDocuments, PathName, Texts, most_bytes
 from swiftem.data.documents.words import count_known_words
-from swiftem.data.parquet import check_rows, opened
+from swiftem.data.table_files import check_rows, opened
 
 GZIP = b"\x1f\x8b"
 PIECE = 1 << 20

@@ -42,7 +42,6 @@ UNIT_BYTES = 16 * 2**20
 """Size of a unit of files without row groups."""
 BLOCK = 4096
 """Rows that are summed at a time."""
-NEEDS_DASK = "Clusters need Dask: install it with pip install 'swiftem[dask]'."
 
 
 class UnitSamples(Source):

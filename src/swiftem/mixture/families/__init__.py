@@ -87,10 +87,10 @@ def read_family(family: Given) -> Family:
     plain = {known.replace("-", ""): known for known in FAMILIES}
     name = plain.get(name.replace("-", "").replace("_", ""), name)
     kind = FAMILIES[check_choice("family", name, tuple(FAMILIES))]
-    known = {part.name: part.repr for part in fields(kind)}  # type: ignore[arg-type]
-    for option in options.keys() - known:
-        shown_ones = ", ".join(part for part, is_shown in known.items() if is_shown) or "none"
-        raise ValueError(f"family must have options of {name!r}, which are: {shown_ones}; got {option!r}.")
+    known = fields(kind)  # type: ignore[arg-type]
+    for option in options.keys() - {part.name for part in known}:
+        public = ", ".join(part.name for part in known if part.repr) or "none"
+        raise ValueError(f"family must have options of {name!r}, which are: {public}; got {option!r}.")
     try:
         return kind(**options)
     except TypeError as error:

@@ -6,42 +6,40 @@ from html.parser import HTMLParser
 from urllib.parse import urlparse
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from paper.experiments.experiment import Experiment
-from paper.reports.figures import plain_axes
-from paper.reports.page import VERDICTS, page
-from paper.reports.section import Finding, Panel, Picture, Section, Table
+from paper.report.figures import Line, Panel, Picture
+from paper.report.page import VERDICTS, page
+from paper.report.section import Finding, Section, Table, panel_table
+from swiftem.show.numbers import style_of
 
 ODD = "<script>alert('&')</script> \"x\""
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
-def draw(axes):
-    plain_axes(axes, x="x", y="y")
-    axes.plot([0, 1], [0, 1])
+def panel(title):
+    line = Line(style_of("em"), np.array([0.0, 1.0]), np.array([[1.0, 2.0]]))
+    return Panel(title, ("x", "y"), [line], log="")
 
 
-PANELS = [Panel("left", draw), Panel("right", draw)]
-
-
-def section(name="toy", settings=None, rows=("a row",), interrupted=False, **options):
-    return Section(Experiment(name, settings or {"samples": "ten"}, rows, interrupted), **{
-        "title": "A toy",
-        "lead": "What was done.",
+def section(name="toy", **options):
+    parts = {
+        "about": "A toy.\n\nWhat was done.\n\nWhat was set.\n",
+        "settings": {"samples": "ten"},
         "findings": [
-            Finding("One claim.", "agrees", "It holds.", "brief"),
-            Finding("Another claim.", "disagrees", "It does not.", "brief"),
-            Finding("Something else.", "open", "So it is.", "brief", "Others 2020"),
+            Finding("One claim.", True, "it holds", "Quite."),
+            Finding("Another claim.", False, "it does not"),
+            Finding("Something else.", None, "so it is", source="Others 2020"),
         ],
-        "pictures": [Picture("toy", "A line", "A line that rises", PANELS)],
-        "tables": [Table("Numbers", ["epoch", "EM"], [["0", "1.0"], ["1", "0.5"]])],
-        **options,
-    })  # fmt: skip
+        "pictures": [Picture("toy", "A line", [panel("left"), panel("right")])],
+        "tables": [Table("Numbers", {"epoch": ["0", "1"], "EM": ["1.0", "0.5"]})],
+    }
+    return Section(name, **{**parts, **options})
 
 
 def make(*sections, **options):
-    return page("A page", "A lead.", sections, **{"command": "paper", "facts": {"Python": "3"}, **options})
+    return page("A page.\n\nA lead.\n", sections, **{"facts": {"command": "paper", "Python": "3"}, **options})
 
 
 class Reader(HTMLParser):
@@ -73,7 +71,7 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def whole():
-    return make(section(), section(name="second", title="Second"))
+    return make(section(), section("second"))
 
 
 def test_elements_are_nested(whole):
@@ -113,18 +111,17 @@ def test_pictures_hold_nothing_from_outside(whole):
 
 
 def test_every_picture_says_what_it_shows(whole):
-    assert [image["alt"] for image in Reader(whole).all("img")] == [
-        "A line that rises (left)", "A line that rises (right)",
-    ] * 2  # fmt: skip
+    alts = [image["alt"] for image in Reader(whole).all("img")]
+    assert alts == ["y left, at the end: EM 2", "y right, at the end: EM 2"] * 2
 
 
 def test_an_interruption_is_shown():
-    assert "Interrupted: only complete results are shown." in make(section(interrupted=True))
+    assert "Interrupted: only complete results are shown." in make(section(), interrupted=True)
     assert "Interrupted" not in make(section())
 
 
 def test_the_same_sections_are_the_same_page(whole):
-    assert whole == make(section(), section(name="second", title="Second"))
+    assert whole == make(section(), section("second"))
 
 
 def test_links_lead_to_their_sections(whole):
@@ -137,7 +134,18 @@ def test_everything_is_shown(whole):
     text = " ".join(Reader(whole).text)
     for words in (
         *("A page", "A lead.", "A toy", "What was done.", "A line", "left", "Numbers", *VERDICTS.values()),
-        *("One claim.", "It does not.", "0.5", "samples", "ten", "toy.csv", "paper", "Python"),
+        *(
+            "What was set.",
+            "One claim.",
+            "It does not.",
+            "Quite.",
+            "0.5",
+            "samples",
+            "ten",
+            "toy.csv",
+            "paper",
+            "Python",
+        ),
     ):
         assert words in text
 
@@ -145,7 +153,7 @@ def test_everything_is_shown(whole):
 def test_claims_of_the_paper_and_of_others_are_counted_apart(whole):
     text = " ".join(Reader(whole).text)
     assert "Of the paper’s 4 claims, 2 agree with the measurements." in text
-    assert "Of 2 claims of Others 2020, 0 agree with the measurements, 2 undecided." in text
+    assert "Of Others 2020’s 2 claims, 0 agree with the measurements, 2 undecided." in text
 
 
 def test_the_papers_figures_come_first():
@@ -157,12 +165,8 @@ def test_the_papers_figures_come_first():
 
 
 def test_tables_are_folded_and_without_what_was_never_reached():
-    rows = [["a", "1", "–", "2"], ["b", "–", "–", "–"]]
-    reader = Reader(
-        make(
-            section(tables=[Table("Some", ["", "x", "y", "z"], rows), Table("None", ["", "x"], [["a", "–"]])])
-        )
-    )
+    some = Table("Some", {"": ["a", "b"], "x": ["1", "–"], "y": ["–", "–"], "z": ["2", "–"]})
+    reader = Reader(make(section(pictures=[], tables=[some, Table("None", {"": ["a"], "x": ["–"]})])))
     assert len(reader.all("details")) == 2  # the first table, and the settings
     text = " ".join(reader.text)
     assert "None" not in text
@@ -170,24 +174,41 @@ def test_tables_are_folded_and_without_what_was_never_reached():
     assert [head.get("scope") for head in reader.all("th")][:4] == ["col", "col", "col", "row"]
 
 
+def test_the_numbers_of_a_figure_are_a_table_unless_its_lines_have_places_of_their_own():
+    def titles(*panels):
+        return [
+            table.title for table in section(pictures=[Picture("p", "P", panels)], tables=[]).all_tables()
+        ]
+
+    line = Line(style_of("em"), np.arange(61.0), np.arange(122.0).reshape(2, 61))
+    apart = panel("apart")._replace(lines=[line, line._replace(x=line.x + 0.5)])
+    assert titles(panel("against epochs"), apart) == ["P: against epochs"]
+    part = Line(style_of("sem"), np.arange(3.0), np.ones((1, 3)))
+    rows = panel_table("P", Panel("many", ("epochs (of n)", "y"), [line, part])).known()
+    assert rows[0] == ("epochs", "EM", "sEM")
+    assert [row[0] for row in rows[1:]] == ["0", "1", "2", "5", "10", "20", "50", "60"]
+    assert rows[2] == ("1", "32", "1")  # medians of the runs
+    assert rows[-1] == ("60", "90", "–")
+
+
 def test_markup_in_names_is_shown_as_text():
     odd = section(
-        name=ODD, title=ODD, lead=ODD, settings={ODD: ODD},
-        findings=[Finding(ODD, "agrees", ODD, ODD)],
-        pictures=[Picture("odd", ODD, ODD, [Panel(ODD, draw)])],
-        tables=[Table(ODD, [ODD, ODD], [[ODD, ODD]])],
-    )  # fmt: skip
-    html = page(ODD, ODD, [odd], command=ODD, facts={ODD: ODD})
+        ODD,
+        about=f"{ODD}\n\n{ODD}\n\n{ODD}",
+        settings={ODD: ODD},
+        findings=[Finding(ODD, True, ODD, ODD)],
+        pictures=[Picture("odd", ODD, [panel(ODD)])],
+        tables=[Table(ODD, {ODD: [ODD]})],
+    )
+    html = page(f"{ODD}\n\n{ODD}", [odd], facts={ODD: ODD})
     reader = Reader(html)
     assert not reader.all("script")
     assert "<script" not in html
-    assert reader.all("img")[0]["alt"] == f"{ODD} ({ODD})"
+    assert ODD in reader.all("img")[0]["alt"]
     assert sum(text.count(ODD) for text in reader.text) >= 14
 
 
-def test_a_section_without_anything():
-    html = make(Section(Experiment("toy", {}, (), True), "A toy", "Nothing was done."))
+def test_nothing_to_compare():
+    html = make(section(findings=[]))
     Reader(html)
     assert "Nothing was complete enough to be compared with the paper." in html
-    assert "next to this page" not in html  # there is no file
-    assert "Settings" not in html

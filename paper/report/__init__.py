@@ -1,0 +1,1 @@
+"""Reports: claims compared with numbers, figures, tables, and the page."""

@@ -1,1 +1,0 @@
-"""Reports of the experiments: findings, tables and figures, compared with the paper."""
