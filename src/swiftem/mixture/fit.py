@@ -252,6 +252,11 @@ class Em(MixtureStep):
     acceleration: Acceleration | None = None
     last: tuple[float, float, float] = UNKNOWN
 
+    @property
+    def _has_more(self) -> bool:
+        """Whether passes are done already that are not noted yet."""
+        return False
+
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
         self._begin(int(drive.left + ROUNDING), self.last)
@@ -267,7 +272,8 @@ class Em(MixtureStep):
             return Outcome.OUT_OF_PASSES
         self._left -= 1
         fit, leaps, remaining = self.fit, self._leaps, self._remaining
-        drive.check()
+        if not self._has_more:
+            drive.check()
         objective, value, theta = self._pass(drive)
         drive.note(objective, 1.0, "em", theta)
         is_small = remaining.is_small(value, None if leaps is None else leaps.rate)
@@ -361,7 +367,7 @@ class Em(MixtureStep):
 
 @dataclass
 class EmOnDevice(Em):
-    """Passes of em whose statistics and θ stay on a device: only the stopping rule is here.
+    """Passes of em whose statistics, θ and stopping rule stay on a device; their results are noted here.
 
     Attributes
     ----------
@@ -374,26 +380,32 @@ class EmOnDevice(Em):
 
     def _begin(self, left: int, last: tuple[float, float, float]) -> None:
         super()._begin(left, last)
-        self.device.load(self.fit.theta)
+        self.device.load(self.fit.theta, self._remaining.state)
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether passes are done already that are not noted yet."""
+        return bool(self.device.done)
 
     def _pass(self, drive: Drive) -> tuple[float, float, Theta]:
         """Make a pass; M-steps are the CPU's only if the device has none."""
         fit, device = self.fit, self.device
         with self.problem.compute.checked_by(drive.check):
-            objective, is_in, least = device.advance()
+            objective, is_in, least = device.advance(self._left + 1)
         fit.passes += 1.0
-        value = -objective
-        if is_in and (self._bound.is_held or least * self._rows >= DEAD):
+        if is_in and least >= least_weight(self._bound, self._rows):
             self._is_ahead = True
-            return objective, value, fit.theta
+            return objective, -objective, fit.theta
         if self._is_ahead:
             fit.theta, self._is_ahead = self._bound.m_step(device.before), False
         s = device.s
-        if self._reseeds(s):
-            value = -inf
-        else:
+        is_new = self._reseeds(s)
+        if not is_new:
             fit.s, fit.theta = s, self._bound.m_step(s)
-        device.load(fit.theta)
+        value = -inf if is_new else -objective
+        after = Remaining(self.spec.tol, self._rows, *self._remaining.state)
+        after.is_small(value)
+        device.load(fit.theta, after.state)
         return objective, value, fit.theta
 
     def _leaves_plateau(self, drive: Drive) -> bool:
@@ -532,7 +544,11 @@ def fit_from(
         return certified(fit, problem, spec)
     # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
     is_plain = spec.acceleration is None and not (watch.wants_theta or keeper.saves)
-    device: DeviceEM | None = problem.compute.em() if is_plain and spec.max_passes > 0 else None
+    device: DeviceEM | None = None
+    if is_plain and spec.max_passes > 0:
+        rows, bound = rows_of(problem.source), cast(BoundComponents, problem.bound)
+        small = Remaining(spec.tol, rows, multiple=spec.multiple).small
+        device = problem.compute.em(spec.tol, small, least_weight(bound, rows))
     em = em_step(fit, problem, spec, spec.acceleration, last or UNKNOWN)
     if device is not None:
         em = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
@@ -561,6 +577,11 @@ def beyond_plateau(
         return None
     collapses = len(find_spurious(problem, found)) > len(find_spurious(problem, theta))
     return None if collapses else (found, done)
+
+
+def least_weight(bound: BoundComponents, n: int) -> float:
+    """Return the least weight in statistics of a component that is not dead, of n rows."""
+    return -inf if bound.is_held else DEAD / n
 
 
 def new_fit(start: Start, seed: int = 0) -> MixtureFit:
