@@ -16,7 +16,9 @@ from benchmarks import (
     families,
     full_pass,
     gpu,
+    hmm,
     later_methods,
+    marks,
     memory,
     mini_batch,
     mixture_fit,
@@ -46,6 +48,7 @@ FIGURES: dict[str, Any] = {
     "full-pass": full_pass,
     "mixture-pass": mixture_pass,
     "families": families,
+    "hmm": hmm,
     "mixture-fit": mixture_fit,
     "acceleration": acceleration,
     "optima": optima,
@@ -84,8 +87,15 @@ def main(
             metavar="FILE", help="Write the documentation's page; figures not measured now are kept."
         ),
     ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Measure nothing: fill stored figures into README and docs.")
+    ] = False,
 ) -> None:
     """Time swiftem against named peers, on one thread unless stated otherwise."""
+    if write:
+        for changed in marks.write():
+            print(f"Filled: {changed}")
+        return
     if quick and page is not None:
         raise typer.BadParameter(
             "cannot be combined with --quick: its numbers are meaningless.", param_hint="--page"

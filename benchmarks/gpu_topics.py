@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,38 +19,69 @@ GOALS = {10: 22e9, 50: 9e9, 200: 3.8e9}
 BLOCK = 1 << 18
 
 
-def topic_rows(entries: int, repeats: int, queued: Any) -> Iterator[Row]:
-    """Yield a row for each number of topics, of passes with and without leaving tokens out."""
-    counts = corpus(entries)
+def topic_rows(quick: bool, repeats: int, queued: Any) -> Iterator[Row]:
+    """Yield rows of default fits, and of passes for each number of topics, with and without leaving out."""
+    from benchmarks.gpu import place
+
+    yield from _fits(quick)
+    n_words = 300 if quick else WORDS
+    counts = corpus(20_000 if quick else 10_000_000, n_words)
+    if place()[1] == "cpu":
+        return  # passes in float32 are kernels
     for n_topics, goal in GOALS.items():
         for leaves_out in (False, True):
             yield _pass(counts, n_topics, leaves_out, repeats, queued, None if leaves_out else goal)
-    yield _fit(counts[: counts.shape[0] // 4], repeats)
 
 
 def corpus(entries: int, n_words: int = WORDS, per_document: int = 110) -> Any:
     """Return counts: words by Zipf's law, lengths of documents lognormal, about so many nonzero counts."""
     import scipy.sparse as sp
-    import torch
 
-    made = torch.Generator(device="cuda").manual_seed(7)
-    n = entries // per_document
-    length = torch.exp(0.8 * torch.randn(n, device="cuda", generator=made))
-    length = (length / length.mean() * per_document * 1.35).long().clamp(1, 5000)
-    document = torch.repeat_interleave(torch.arange(n, device="cuda"), length)
-    shares = 1.0 / (torch.arange(n_words, device="cuda", dtype=torch.float64) + 2.7)
-    ends = (shares / shares.sum()).cumsum(0)
-    keys = []
-    for part in document.split(50_000_000):
-        drawn = torch.rand(len(part), device="cuda", dtype=torch.float64, generator=made)
-        keys.append(part * n_words + torch.searchsorted(ends, drawn).clamp_(max=n_words - 1))
-    key, count = torch.unique(torch.cat(keys), return_counts=True)
-    key, count = key[:entries].cpu().numpy(), count[:entries].cpu().numpy()
-    n = int(key[-1] // n_words) + 1
-    begin = np.searchsorted(key, np.arange(n + 1) * n_words)
-    return sp.csr_array(
-        (count.astype(np.float64), (key % n_words).astype(np.int32), begin), shape=(n, n_words)
-    )
+    rng, n = np.random.default_rng(7), max(1, entries // per_document)
+    length = np.exp(0.8 * rng.normal(size=n))
+    length = np.clip(length / length.mean() * per_document * 1.35, 1, 5000).astype(int)
+    shares = 1.0 / (np.arange(n_words) + 2.7)
+    ends = np.cumsum(shares / shares.sum())
+    word = np.minimum(np.searchsorted(ends, rng.random(length.sum())), n_words - 1)
+    made = sp.coo_array((np.ones(len(word)), (np.repeat(np.arange(n), length), word)), shape=(n, n_words))
+    return made.tocsr()
+
+
+def topical_corpus(n: int, n_words: int, n_topics: int, length: int) -> Any:
+    """Return counts of documents of topics."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    ends = np.cumsum(rng.dirichlet(np.full(n_words, 0.1), size=n_topics), axis=1)
+    shares = np.cumsum(rng.dirichlet(np.full(n_topics, 0.3), size=n), axis=1)
+    document = np.repeat(np.arange(n), rng.poisson(length, size=n))
+    topic = (shares[document] < rng.random(len(document))[:, None]).sum(axis=1).clip(max=n_topics - 1)
+    word = np.empty(len(topic), dtype=int)
+    for k in range(n_topics):
+        here = topic == k
+        word[here] = np.searchsorted(ends[k], rng.random(here.sum())).clip(max=n_words - 1)
+    return sp.coo_array((np.ones(len(word)), (document, word)), shape=(n, n_words)).tocsr()
+
+
+def _fits(quick: bool) -> Iterator[Row]:
+    """Yield a default fit of 20 topics, and folding in, on the device and on the CPU; and the perplexity."""
+    from benchmarks.gpu import Size, place, row_of, seconds
+
+    n, n_topics = (600, 4) if quick else (20_000, 20)
+    counts = topical_corpus(n + n // 4, 300 if quick else 5_000, n_topics, 40 if quick else 100)
+    seen, new = counts[:n], counts[n:]
+    models = [swiftem.PLSA(n_topics, random_state=0, device=device) for device in (place()[0], "cpu")]
+    first = seconds(lambda: models[0].fit(seen))
+    fits = [seconds(lambda model=model: model.fit(seen)) for model in models]
+    folds = [seconds(lambda model=model: model.transform(new)) for model in models]
+    size = Size("pLSA", seen.nnz, seen.shape[1], n_topics)
+    options = {"peer": "CPU, all cores", "d": f"{n}+{seen.shape[1]}"}
+    setting = f"default fit, {models[0].n_iter_} passes; first call {first:.2f} s"
+    yield row_of(size, fits[0], setting=setting, peer_value=fits[1], goal=0.5, **options)
+    yield row_of(size, folds[0], setting=f"transform of {n // 4:,} documents", peer_value=folds[1], **options)
+    found, expected = (model.perplexity(new) for model in models)
+    options |= {"unit": "perplexity", "compared": "ratio", "goal": 1.005}
+    yield row_of(size, found, setting="perplexity of new documents", peer_value=expected, **options)
 
 
 def _pass(counts: Any, n_topics: int, leaves_out: bool, repeats: int, queued: Any, goal: float | None) -> Row:
@@ -108,28 +138,3 @@ def eager(counts: Any, doc_topic: Any, word_topic: Any) -> tuple[Any, Any]:
         by_document.index_add_(0, d, joint)
         by_word.index_add_(0, v, joint)
     return by_document, by_word
-
-
-def _fit(counts: Any, repeats: int) -> Row:
-    """A fit by em of 50 topics, 50 passes, from random topics; the peer is the CPU, with all its cores."""
-    from warnings import catch_warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
-    def seconds(device: str) -> float:
-        model = swiftem.PLSA(
-            50, method="em", background=True, decorrelation=30.0, max_iter=50, tol=0.0,
-            precision="float32", random_state=0, device=device,
-        )  # fmt: skip
-        began = perf_counter()
-        with catch_warnings(action="ignore", category=ConvergenceWarning):
-            model.fit(counts)
-        return perf_counter() - began
-
-    seconds("cuda")
-    return Row(
-        figure="gpu", model="pLSA, fit of 50 passes", method="em", setting="background, decorrelation",
-        n=counts.nnz, d=f"{counts.shape[0]}+{WORDS}", components=50, b=counts.nnz, iterations=1,
-        repeats=repeats, value=min(seconds("cuda") for _ in range(2)), unit="s", peer="CPU",
-        peer_value=seconds("cpu"), compared="value",
-    )  # fmt: skip

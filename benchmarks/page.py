@@ -12,7 +12,7 @@ from benchmarks.environment import VERSIONS
 from benchmarks.row import Row
 from benchmarks.screen import markdown, sizes
 
-__all__ = ["PEERS", "STORED", "merged", "page_of", "write_rows"]
+__all__ = ["PEERS", "STORED", "machine", "merged", "page_of", "write_rows"]
 
 STORED = Path(__file__).with_name("results") / "bench.csv"
 """The last measurement of each figure."""
@@ -23,9 +23,10 @@ HEAD = """# Benchmarks
 
 `make bench` measures these figures and writes this page. `python -m benchmarks --only topics --page
 docs/benchmarks.md` measures some of them and keeps the others; `python -m benchmarks.peers` measures
-the first section. Numbers depend on the machine, and each section says
-on which it was measured. The ratio is swiftem's time over the peer's: below 1 swiftem is faster.
-"Goal" is what the developers aim at, "reached" whether this run got there.
+the first section, and `python -m benchmarks --write` fills its figures into all pages. Numbers depend
+on the machine, and each section says on which it was measured. The ratio is swiftem's time over the
+peer's: below 1 swiftem is faster. "Goal" is what the developers aim at, "reached" whether this run
+got there.
 """
 
 
@@ -52,47 +53,35 @@ def page_of(rows: list[dict[str, Any]], figures: Mapping[str, Any], peers: Path 
     for name, figure in figures.items():
         here = [row for row in rows if row["figure"] == name]
         if not here:
-            command = f"python -m benchmarks --only {name} --page docs/benchmarks.md"
-            lines += [f"## {figure.TITLE}\n", f"Not measured yet: `{command}`.\n"]
             continue
         read = [Row.read({key: str(value) for key, value in row.items()}) for row in here]
         lines += [f"## {figure.TITLE}\n", *(f"- {line}" for line in sizes(read)), ""]
-        lines += [*markdown(read, figure.LEAD), "", " ".join(figure.NOTE.split()), "", _machine(here[0]), ""]
+        lines += [*markdown(read, figure.LEAD), "", " ".join(figure.NOTE.split()), ""]
+        fixed = {column: here[0][column] for column in ("commit", "cpu", "cores", *VERSIONS)}
+        lines += [f"Measured on {machine(fixed)}.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _machine(row: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{name} {row[name]}" for name in VERSIONS)
-    return f"Measured on {row['cores']} cores of {row['cpu']}, commit {row['commit']}; {versions}."
+FITS_NOTE = """Each package's fit as its users call it: with its own start, its defaults and all cores; wall
+seconds, the median of three fits after one that compiled or loaded the kernels (of one, if it takes more than
+20 seconds). Perplexity is of a tenth of the documents, which were not fitted: half of their tokens are seen
+and predict the other half, with one evaluator for all packages; tomotopy's sampler makes 1,000 iterations."""
 
 
-FITS_NOTE = """Each package with its own start and defaults, on one thread, kernels compiled before. Minimum
-of {rounds} interleaved fits. CPU seconds include the Java process of Spark, whose first fit takes twice
-as long. tomotopy's include handing over the documents. Mixtures stop if a pass gains less than 1e-3
-per row. Perplexity is that of a tenth of the documents, which were not fitted: half of their tokens
-are seen and predict the other half, with one evaluator for all packages. Others used the machine at
-the same time."""
-
-
-def _whole_fits(found: dict[str, Any]) -> list[str]:
-    """Return the section on whole fits by swiftem, scikit-learn, tomotopy and Spark."""
-    mixture, topics, machine = found["mixture"], found["topics"], found["environment"]
-    mixture_sizes = f"n = {mixture['n']:,}, d = {mixture['d']}, M = {mixture['M']}"
-    topic_sizes = f"{topics['words']:,} words, {topics['tokens']:,} tokens, K = {topics['K']}"
-    lines = ["## Whole fits\n"]
-    for title, part, digits in (
-        (f"A Gaussian mixture with full covariances, {mixture_sizes}", mixture, 4),
-        (f"Topics of {topics['documents']:,} docstrings, {topic_sizes}", topics, 0),
-    ):
-        lines += [f"{title}:\n", f"| package | CPU seconds | {part['measure']} |", "|---|--:|--:|"]
-        for fit in part["fits"]:
-            lines.append(f"| {fit['package']} | {fit['seconds']:.1f} | {fit['value']:.{digits}f} |")
-        lines.append("")
-    versions = "".join(f", {name} {machine[name]}" for name in ("tomotopy", "pyspark") if name in machine)
-    lines += [
-        " ".join(FITS_NOTE.format(rounds=found.get("rounds", "three")).split()),
-        "",
-        f"{_machine(machine).removesuffix('.')}{versions}.",
-        "",
-    ]
+def _whole_fits(tasks: dict[str, Any]) -> list[str]:
+    """Return the section on whole fits by swiftem and other packages."""
+    lines = ["## Whole default fits\n", " ".join(FITS_NOTE.split()), ""]
+    for stored in tasks.values():
+        lines += [f"{stored['title']}:\n", f"| package | seconds | {stored['measure']} |", "|---|--:|--:|"]
+        for fit in stored["fits"]:
+            value = f"{fit['value']:.{stored['digits']}f}"
+            lines.append(f"| {fit['package']} | {fit['seconds']:.2f} | {value} |")
+        lines += ["", f"Measured on {machine(stored['environment'])}.", ""]
     return lines
+
+
+def machine(environment: Mapping[str, Any]) -> str:
+    """Return the machine and what was installed on it."""
+    fixed = ("commit", "cpu", "cores")
+    versions = ", ".join(f"{name} {environment[name]}" for name in environment if name not in fixed)
+    return f"{environment['cores']} cores of {environment['cpu']}, commit {environment['commit']}; {versions}"

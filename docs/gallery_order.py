@@ -20,6 +20,7 @@ ORDER = [
     "survey",
     "missing_values",
     "regressions",
+    "regimes",
     "outliers",
     "own_family",
     "topics",

@@ -23,11 +23,12 @@ ALLOWED = {
     "fit": {*LOWER, "_run", "show"},
     "mixture": SHARED,
     "regression": {*SHARED, "mixture"},
+    "hmm": {*SHARED, "mixture"},
     "topics": SHARED,
     "functions": LOWER,
     "families": {"mixture"},
     "models": {"core", "mixture", "topics", "functions"},
-    "estimators": {"mixture", "regression", "topics"},
+    "estimators": {"hmm", "mixture", "regression", "topics"},
     "_select": {*SHARED, "mixture", "regression"},
     "_load": {"fit", "estimators"},
 }
@@ -37,7 +38,7 @@ and the command line and the tests of contracts import everything."""
 DEVICES = {"core/checks.py", "topics/compute/corpus.py"}
 """Files that import PyTorch within functions."""
 
-ESTIMATORS = {"fit", "mixture", "regression", "topics", "_load", "_select"}
+ESTIMATORS = {"fit", "hmm", "mixture", "regression", "topics", "_load", "_select"}
 """Packages with classes that derive from scikit-learn's; `test_light_import.py` checks what imports them."""
 
 NOT_INSTALLED = {"paper", "benchmarks", "tests"}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from swiftem.core.schedules import RandomTermination as RandomTermination
     from swiftem.estimators import PLSA as PLSA
     from swiftem.estimators import GaussianMixture as GaussianMixture
+    from swiftem.estimators import HiddenMarkovModel as HiddenMarkovModel
     from swiftem.estimators import Mixture as Mixture
     from swiftem.estimators import RegressionMixture as RegressionMixture
     from swiftem.estimators import select_topics as select_topics
@@ -47,7 +48,7 @@ PLACES = {
     "_run": "objective posterior run",
     "core.algorithm": "Iterate Result State",
     "core.schedules": "RandomTermination",
-    "estimators": "GaussianMixture Mixture PLSA RegressionMixture select_topics",
+    "estimators": "GaussianMixture HiddenMarkovModel Mixture PLSA RegressionMixture select_topics",
     "_load": "load",
     "_select": "select",
     "fit.checkpoint": "checkpoint",

@@ -8,7 +8,7 @@ from typing import Any
 from swiftem import estimators
 from swiftem.fit.model_file import read_header, shown
 
-KINDS = ("GaussianMixture", "Mixture", "RegressionMixture", "PLSA")
+KINDS = ("GaussianMixture", "Mixture", "RegressionMixture", "HiddenMarkovModel", "PLSA")
 
 
 def load(path: str | Path) -> Any:

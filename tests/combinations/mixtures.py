@@ -112,6 +112,8 @@ NEUTRAL = {
 }  # fmt: skip
 """Parameters that must not change a result: the plain fit has these values."""
 
+DEVICE, ON = "torch:cpu", ("device",)
+"""PyTorch's CPU device, as if it were a GPU; and the parameter that is a device."""
 ALL_ROWS = [40, 300, 999, 1000, 1500]
 """Below and above 1,000 rows, from which starts race; 40 are too few for a race of many components."""
 MORE_ROWS = [6_000, 30_000]
@@ -376,6 +378,8 @@ class Trial:
             made["profile"] = lambda: list(model.profile_.values())
         if self.case["estimator"] == "family":
             made["family"] = lambda: model.family_.name
+        if self.case["device"] == DEVICE:  # draws are others, and tensors
+            del made["sample"]
         if self.kind.once:  # there is nothing to fit twice
             for name in ("fit_predict", "refit"):
                 del made[name]
@@ -517,6 +521,12 @@ def allowed_refusals(case: Case) -> tuple[str, ...]:
         "for a Dask collection",
         "got a Dask collection",
     ]
+    if case.get("device") == DEVICE:
+        sentences += [
+            "device must be 'cpu'",
+            "device='cpu' if cells are missing",
+            "got rows on another device",
+        ]
     if case["estimator"] in ("regression", "select"):  # rows are in memory
         sentences += [
             "X must be an array, a data frame or a sparse matrix",
@@ -542,7 +552,7 @@ def findings(case: Case, folder: Path) -> list[str]:
         if found or wanted.value is None or got.value is None:
             return found
         if loose:
-            plain.model = deepcopy(other.model)
+            plain.model = deepcopy(other.model).set_params(**{name: "cpu" for name in ON if case.get(name)})
         plain_calls, other_calls = plain.calls(), other.calls()
         for name, call in other_calls.items():
             outcomes = attempt(plain_calls[name]), attempt(call)
@@ -557,6 +567,8 @@ def has_same_fit(case: Case, trial: Trial) -> bool:
 
     Stored rows, and all rows with a memory limit, are drawn and sampled block by block.
     """
+    if case.get("device") == DEVICE:
+        return False  # "auto" is em there, and races are decided by rounding
     in_blocks = trial.kind.stored or case.get("memory_limit") is not None
     if case["how"] == "partial_fit":  # a stream in float32 may take the fit of another sample of its rows
         is_single = trial.kind.precision > 1e-6

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 from combinations.inputs import KINDS
-from combinations.mixtures import ALL_ROWS, FACTORS, MORE_ROWS, cases_of, described, findings
+from combinations.mixtures import ALL_ROWS, DEVICE, FACTORS, MORE_ROWS, cases_of, described, findings
 from combinations.pairs import in_folders
 
 FEW_ROWS = [40, 300, 999, 1000, 1200]
@@ -22,6 +22,22 @@ PARTS = 8
 
 @pytest.mark.parametrize("case", QUICK, ids=[f"{case['estimator']}-{case['number']}" for case in QUICK])
 def test_a_case(case, tmp_path):
+    assert findings(case, tmp_path) == [], described(case)
+
+
+ON_DEVICE = [
+    case | {"device": DEVICE}
+    for name, most in (("gaussian", 30), ("family", 20))
+    for case in cases_of(name, 4, FEW_ROWS, most=most)
+]
+
+
+@pytest.mark.parametrize(
+    "case", ON_DEVICE, ids=[f"{case['estimator']}-{case['number']}" for case in ON_DEVICE]
+)
+def test_a_case_on_a_device(case, tmp_path):
+    """Fits are other ones; what a fitted model says of rows is the same."""
+    pytest.importorskip("torch")
     assert findings(case, tmp_path) == [], described(case)
 
 

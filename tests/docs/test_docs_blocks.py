@@ -2,14 +2,21 @@
 
 The blocks of a page run in order, in one namespace and a temporary folder, and warnings are errors. A block
 that cannot run has ``<!-- not run: reason -->`` before it. docs/gpu.md is run by the tests of devices.
+
+A ``text`` block directly after a Python block is what that prints: words are compared, and numbers to the
+digits that are shown or to 1 %. ``WRITE_OUTPUT=1 python -m pytest tests/docs/test_docs_blocks.py`` writes
+them.
 """
 
 import json
+import os
 import re
 import runpy
 import shlex
 import sys
+from contextlib import redirect_stdout
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +37,9 @@ PAGES = [
 OF_DEVICES = "docs/gpu.md"
 RUN = {"python", "console", "bash"}
 """Languages of blocks that are run."""
+OUTPUT = "text"
+"""Language of what a Python block prints."""
+NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 BLOCK = re.compile(
     r"^(?:<!-- not run: ([^\n]+) -->\n)?(?:<!-- file: [^\n]+ -->\n)?```([^\n]*)\n(.*?)^```$",
     flags=re.S | re.M,
@@ -122,9 +132,10 @@ def cluster(folder, monkeypatch):
     return {"__name__": "__main__"}
 
 
-def no_plots(folder, monkeypatch):
-    """The bare install."""
+def bare_install(folder, monkeypatch):
+    """A folder of texts, and no matplotlib."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    write_texts(folder / "my-texts")
     return {}
 
 
@@ -159,7 +170,7 @@ def corpora(folder, monkeypatch):
 
 
 PREPARE = {
-    "README.md": no_plots,
+    "README.md": bare_install,
     "docs/checkpoints.md": flowers,
     "docs/index.md": flowers,
     "docs/topics.md": corpora,
@@ -169,6 +180,12 @@ PREPARE = {
     "docs/many_machines.md": cluster,
     "docs/methods.md": rows_for_methods,
 }
+SHOWS_ALL = {
+    "README.md",
+    *(f"docs/{name}.md" for name in ("index", "mixtures", "families", "topics", "which_method")),
+    *(f"docs/coming_from_{name}.md" for name in ("sklearn", "stepmix")),
+}
+"""Pages that show all that their blocks print."""
 SMALLER = {
     "docs/many_machines.md": {
         "1_000_000": "1_200",
@@ -183,11 +200,10 @@ SMALLER = {
 
 
 def check_readme(names, output, folder):
-    (block,) = (block for block in blocks_of("README.md") if block.language == "python")
-    assert len(block.text.strip().splitlines()) == 8, "the README begins with eight lines"
-    assert "log-likelihood -" in output
-    assert sorted(names["mixture"].means_.round()[:, 0]) == [0, 4]
-    assert (folder / "two.model").exists()
+    assert len([block for block in blocks_of("README.md") if block.language == "python"]) == 2
+    theirs, ours = (float(value) for value in re.findall(r"row (-[\d.]+)", output))
+    assert ours > theirs
+    assert len(list(folder.rglob("topics.html"))) == 1
 
 
 def check_files(names, output, folder):
@@ -241,6 +257,55 @@ def run_command(line, shown):
         assert said("\n".join(printed)) == said(shown), line
 
 
+def shown_after(block, blocks):
+    """Return the output that a page shows of a Python block, or None."""
+    after = blocks[blocks.index(block) + 1 :][:1]
+    follows = after and after[0].line == block.line + block.text.count("\n") + 3
+    return after[0].text if follows and after[0].language == OUTPUT else None
+
+
+def is_same_output(printed, shown):
+    """Return whether words are equal, and numbers to the digits that are shown or to 1 %."""
+    words = [re.sub(r"\s+", " ", NUMBER.sub("#", text)).strip() for text in (printed, shown)]
+    numbers = [[part.replace("−", "-") for part in NUMBER.findall(text)] for text in (printed, shown)]
+    return words[0] == words[1] and all(
+        abs(float(ours) - float(theirs))
+        <= max(0.01 * abs(float(theirs)), 0.51 * 10.0 ** -len(theirs.partition("e")[0].partition(".")[2]))
+        for ours, theirs in zip(*numbers, strict=True)
+    )
+
+
+def write_output(page, code, printed):
+    """Put what a block prints below it, in the page."""
+    path = ROOT / page
+    before = f"```python\n{code}```\n"
+    text = path.read_text(encoding="utf-8")
+    old = re.compile(re.escape(before) + rf"(?:\n```{OUTPUT}\n.*?^```\n)?", flags=re.S | re.M)
+    new = before + (f"\n```{OUTPUT}\n{printed.rstrip()}\n```\n" if printed.strip() else "")
+    path.write_text(old.sub(lambda match: new, text, count=1), encoding="utf-8")
+
+
+def run_python(page, block, text, names, shown):
+    """Run a block of Python, and compare what it prints with what the page shows."""
+    output = StringIO()
+    with redirect_stdout(output):
+        exec(compile("\n" * block.line + text, page, "exec"), names)
+    printed = output.getvalue()
+    print(printed)  # for the checks of a page
+    if os.environ.get("WRITE_OUTPUT"):
+        write_output(page, block.text, printed)
+    elif shown is not None or page in SHOWS_ALL:
+        assert is_same_output(printed, shown or ""), f"{page}:{block.line} prints:\n{printed}"
+
+
+def test_outputs_are_compared_by_words_and_digits():
+    assert is_same_output("a  1.234\n", "a 1.23")
+    assert is_same_output("1000 rows", "1005 rows")
+    assert not is_same_output("a 1.26", "a 1.23")
+    assert not is_same_output("b 1.23", "a 1.23")
+    assert not is_same_output("1 2", "1")
+
+
 def said(text):
     """Return the words of an output: numbers, bars and frames depend on the machine and the terminal."""
     return re.sub(r"[\s│╭╮╰╯─█#]+", " ", re.sub(r"\x1b\[[0-9;]*m|\d[\w,.+-]*", "#", text)).strip()
@@ -264,14 +329,15 @@ def test_what_a_page_shows_runs(page, tmp_path, monkeypatch, capsys):
     """In order, and in one namespace: later blocks use what earlier ones made."""
     monkeypatch.chdir(tmp_path)
     names = PREPARE[page](tmp_path, monkeypatch) if page in PREPARE else {}
-    for block in blocks_of(page):
+    blocks = blocks_of(page)
+    for block in blocks:
         if block.reason or block.language not in RUN:
             continue
         text = block.text
         for large, small in SMALLER.get(page, {}).items():
             text = text.replace(large, small)
         if block.language == "python":
-            exec(compile("\n" * block.line + text, page, "exec"), names)
+            run_python(page, block, text, names, shown_after(block, blocks))
         else:
             run_commands(block._replace(text=text))
     if page in CHECK:
@@ -283,7 +349,7 @@ def test_every_block_is_run_or_has_a_reason():
     run = [(page, block) for page in PAGES for block in blocks_of(page)]
     assert sum(block.language == "python" and not block.reason for _, block in run) > 55
     for page, block in run:
-        assert block.reason or block.language in {*RUN, ""} or block.language[0] == "{", (
+        assert block.reason or block.language in {*RUN, OUTPUT, ""} or block.language[0] == "{", (
             f"{page}:{block.line}"
         )
         if not (block.reason or block.language):

@@ -1,7 +1,6 @@
 """What the documents show is what the repository holds."""
 
 import ast
-import json
 import re
 import subprocess
 import tomllib
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import swiftem
+from benchmarks import marks
 from swiftem.families import FAMILIES
 from swiftem.methods import METHODS
 
@@ -86,15 +86,19 @@ def test_the_table_of_a_page_has_every_name(registry, page):
     assert set(registry) <= set(named)
 
 
-def test_the_readme_has_the_figures_of_the_stored_measurement():
-    """The fits in its one table are those of benchmarks/results/peers.json, rounded."""
-    text = (ROOT / "README.md").read_text()
-    stored = json.loads((ROOT / "benchmarks" / "results" / "peers.json").read_text())
-    for part, digits in (("mixture", 4), ("topics", 0)):
-        for fit in stored[part]["fits"]:
-            value = f"{fit['value']:.{digits}f}".replace("-", "−")
-            assert f"{fit['seconds']:.1f} s, {value}" in text, fit
-    assert len(re.findall(r"^\|[-|: ]+\|$", text, flags=re.M)) == 1
+@pytest.mark.parametrize("page", marks.pages(), ids=lambda page: page.name)
+def test_figures_of_a_page_are_those_of_the_stored_runs(page):
+    """``python -m benchmarks --write`` would change nothing."""
+    text = page.read_text(encoding="utf-8")
+    assert marks.filled(text, marks.figures()) == text
+
+
+def test_a_mark_without_a_stored_run_is_an_error():
+    assert marks.filled("in <!-- figure: a.b -->old<!-- end -->.", {"a.b": "2 s"}) == (
+        "in <!-- figure: a.b -->2 s<!-- end -->."
+    )
+    with pytest.raises(KeyError, match=r"a\.c"):
+        marks.filled("<!-- figure: a.c --><!-- end -->", {"a.b": "2 s"})
 
 
 def test_the_thresholds_of_the_rule_are_the_rule():

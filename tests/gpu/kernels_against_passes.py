@@ -5,21 +5,36 @@
 
 import json
 import sys
-from dataclasses import replace
+from warnings import simplefilter
 
 import numpy as np
 import torch
 
+import swiftem
 from swiftem import models
 from swiftem.core.compute import Placement
 from swiftem.data import ArraySource
-from swiftem.mixture.compute import triton
-from swiftem.mixture.compute.torch import TorchCompute, sums
+from swiftem.mixture.compute import torch as passes
+from swiftem.mixture.compute.torch import EXACT, PRODUCTS, TorchCompute, sums
+from swiftem.mixture.compute.torch_loop import DeviceEM
 
 DEVICE = "torch:cuda:0" if torch.cuda.is_available() else "torch:cpu"
 
 
-def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, pairs=False, seed=0):
+def case(
+    kind,
+    n,
+    d,
+    n_components,
+    *,
+    spread=1.0,
+    offset=0.0,
+    weighted=False,
+    pairs=False,
+    narrow=0,
+    beyond=False,
+    seed=0,
+):
     """Return relative errors of the counts, sums, squares and the log-likelihood, and the class used."""
     rng = np.random.default_rng(seed)
     means = spread * rng.normal(size=(n_components, d))
@@ -36,22 +51,30 @@ def case(kind, n, d, n_components, *, spread=1.0, offset=0.0, weighted=False, pa
     theta = bound.initial_theta(rng)
     theta = theta._replace(means=means + offset + 0.2 * rng.normal(size=means.shape))
     if pairs:
-        shape = {"spherical": n_components, "diag": (n_components, d), "full": (n_components, 1, 1)}[kind]
-        covariances = rng.uniform(0.8, 1.2, shape) * (np.eye(d) if kind == "full" else 1.0)
+        shape = {"spherical": n_components, "diag": (n_components, d), "full": (n_components, 1, 1)}
+        covariances = rng.uniform(0.8, 1.2, shape.get(kind)) * (
+            np.eye(d) if kind in ("full", "tied") else 1.0
+        )
         theta = model.theta(weights=theta.weights, means=theta.means, covariances=covariances)
+    if narrow:  # components that have collapsed onto a row, the last one without rows at all
+        some = [part.copy() for part in theta[:3]]
+        some[1][:narrow] = y[:narrow].astype(np.float32)
+        some[1][narrow - 1] += 50.0
+        if kind != "tied":
+            some[2][:narrow] *= 1e-6 / (1.0 if kind == "spherical" else np.abs(some[2]).max())
+        theta = model.theta(weights=some[0], means=some[1], covariances=some[2])
     compute = TorchCompute(bound, source, Placement(DEVICE))
-    rows, (at, extents) = compute.device_rows.resident, compute.given(theta)
-    made = triton.kernel_rows(rows, n_components)
-    assert made is not None, f"no kernel for {kind}, {d}, {n_components}"
-    assert made.is_accurate(*extents), f"float32 is not enough for {kind}, {d}, {n_components}"
-    errors = errors_of(compute.completed(made.sums(at), at), sums(rows, at, extents), d)
+    rows, (at, form) = compute.device_rows.resident, compute.given(theta)
+    assert form == (EXACT if beyond else PRODUCTS), f"{form} for {kind}, {d}, {n_components}"
+    made = compute.prepared(rows, form)
+    errors = errors_of(compute.total(at, form), sums(rows, at, False), d)
     again = [made.sums(at)[0] for _ in range(2)]
     assert torch.equal(*again), "bits differ from run to run"
-    half = replace(rows, y=rows.y[n // 2 :], weight=None if weight is None else rows.weight[n // 2 :])
+    half = rows.part(slice(n // 2, None))
     made.fill(half)
     found = made.sums(at)
     assert found[1].shape == (), "em on a device stacks it with other scalars"
-    return type(made).__name__, errors + errors_of(found, sums(half, at, extents), d)[:-1]
+    return type(made).__name__, errors + errors_of(found, sums(half, at, False), d)[:-1]
 
 
 def errors_of(found, wanted, d):
@@ -85,10 +108,47 @@ CASES = [
     ("full", 400, 40, 3, {}),
     ("full", 400, 20, 40, {"pairs": True, "spread": 4.0}),
     ("full", 400, 70, 3, {"weighted": True, "offset": 1e3}),
+    ("diag", 300, 5, 20, {"narrow": 4, "beyond": True, "weighted": True, "offset": 1e4}),
+    ("spherical", 300, 17, 70, {"narrow": 70, "beyond": True}),
+    ("spherical", 300, 20, 130, {"pairs": True, "spread": 100.0, "beyond": True, "offset": 1e4}),
+    ("tied", 300, 6, 70, {"pairs": True, "spread": 12.0, "beyond": True, "weighted": True}),
+    ("diag", 300, 70, 70, {"beyond": True}),
+    ("diag", 300, 130, 9, {"beyond": True, "weighted": True, "narrow": 3, "offset": 1e4}),
+    ("tied", 900, 140, 5, {"beyond": True}),
+    ("full", 300, 5, 4, {"narrow": 2, "beyond": True, "weighted": True, "offset": 1e4}),
+    ("full", 300, 130, 3, {"beyond": True}),
 ]
 
+
+def whole_fit(kind):
+    """Return the forms of the passes of a fit from random rows, and how far its bounds are from the CPU's."""
+    rng, forms, begin = np.random.default_rng(0), [], DeviceEM._begin
+    y = 4.0 * rng.normal(size=(4, 3))[rng.integers(4, size=400)] + rng.normal(size=(400, 3))
+    y = y.astype(np.float32)
+    DeviceEM._begin = lambda self, rows: forms.append(self._form) or begin(self, rows)
+    options = {
+        "init_params": "random_from_data",
+        "max_iter": 6,
+        "tol": 0.0,
+        "method": "em",
+        "random_state": 0,
+    }
+    fits = [
+        swiftem.GaussianMixture(4, covariance_type=kind, device=device, **options).fit(y)
+        for device in (DEVICE.removesuffix(":0").replace("torch:cuda", "cuda"), "cpu")
+    ]
+    bounds = [np.array(fit.lower_bounds_) for fit in fits]
+    DeviceEM._begin = begin
+    return forms, float(np.abs(bounds[0] / bounds[1] - 1.0).max())
+
+
 if __name__ == "__main__":
-    triton.LEAST_ROWS = 0
+    passes.LEAST_SINGLE_ROWS = 0
+    if sys.argv[1:] == ["fits"]:
+        simplefilter("ignore")
+        for kind in ("diag", "spherical", "tied", "full"):
+            print(json.dumps([kind, *whole_fit(kind)]))
+        sys.exit()
     chosen = [CASES[int(number)] for number in sys.argv[1:]] or CASES
     for kind, n, d, n_components, options in chosen:
         name, errors = case(kind, n, d, n_components, **options)

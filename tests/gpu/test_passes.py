@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from gpu_problems import DEVICE, KINDS, ON, clusters, on_device, problem, torch
+from sklearn.exceptions import ConvergenceWarning
 
 import swiftem
 from swiftem import methods, models
@@ -125,7 +127,7 @@ def test_k_means_plus_plus_chooses_the_rows_of_scikit_learn(weighted):
     y = clusters(2000)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, size=len(y)) if weighted else None
     here, _ = problem(y, n_components=6, weight=weight)
-    found = here.compute.plus_plus(np.random.RandomState(5))
+    found = here.compute.starts().single_rows("k-means++", np.random.RandomState(5))
     _, expected = kmeans_plusplus(y, 6, sample_weight=weight, random_state=np.random.RandomState(5))
     np.testing.assert_array_equal(found, expected)
 
@@ -263,6 +265,21 @@ def test_results_of_tensors_stay_on_the_device(monkeypatch, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_tensor_without_memory_for_a_copy_is_prepared_block_by_block(monkeypatch, kind):
+    from swiftem.mixture.compute import torch as passes
+
+    y = clusters(3000, dtype=np.float32)
+    whole, theta = problem(y, kind)
+    monkeypatch.setattr(passes, "BYTES", 700 * 8 * y.shape[1])
+    monkeypatch.setattr(passes, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passes.DeviceRows, "fits", lambda self, needed: False)
+    source = TensorSource(torch.from_numpy(y).to(DEVICE.removeprefix("torch:")))
+    there = Problem(whole.model, source, placement=Placement(DEVICE))
+    np.testing.assert_allclose(there.compute.full(theta), whole.compute.full(theta), rtol=1e-6, atol=1e-7)
+    assert there.compute.device_rows.largest[0] == 700
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weighted):
     from swiftem.mixture.compute import torch as passes
@@ -276,10 +293,109 @@ def test_rows_that_do_not_fit_are_copied_in_every_pass(monkeypatch, kind, weight
     monkeypatch.setattr(passes, "LEAST_ROWS", 1)
     monkeypatch.setattr(passes.DeviceRows, "fits", lambda self, needed: False)
     if torch.cuda.is_available():
-        monkeypatch.setattr("swiftem.mixture.compute.triton.LEAST_ROWS", 0)
+        monkeypatch.setattr(passes, "LEAST_SINGLE_ROWS", 0)
     streamed, _ = problem(y, kind, weight=weight)
     np.testing.assert_allclose(streamed.compute.full(theta), expected, rtol=1e-5, atol=1e-6)
     assert streamed.compute.objective(theta) == pytest.approx(value, rel=1e-6)
     assert streamed.compute.device_rows.resident is None
     found = streamed.compute.evaluate(theta, labels=True).labels
     np.testing.assert_array_equal(found, whole.compute.evaluate(theta, labels=True).labels)
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """Return the sizes of tensors whose numbers the CPU reads or copies."""
+    found, real = (
+        [],
+        {name: getattr(torch.Tensor, name) for name in ("cpu", "tolist", "__float__", "__int__")},
+    )
+
+    def counted(name):
+        def call(self, *given):
+            found.append(self.numel())
+            return real[name](self, *given)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(torch.Tensor, name, counted(name))
+    return found
+
+
+DEVICE_STARTS = ("race", "kmeans", "k-means++", "random_from_data", "given")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("start", DEVICE_STARTS)
+def test_a_fit_leaves_the_rows_on_the_device(copies, kind, start):
+    """The race takes a sample; otherwise the CPU reads less than a tenth of the rows, and rarely."""
+    y = torch.from_numpy(clusters(40_000, dtype=np.float32)).to(DEVICE.removeprefix("torch:"))
+    options = {"means_init": y[:4].cpu().numpy()} if start == "given" else {"init_params": start}
+    if start == "given":
+        options["precisions_init"] = {"full": np.array([np.eye(3)] * 4), "tied": np.eye(3)}.get(
+            kind, np.ones((4, 3) if kind == "diag" else 4)
+        )
+        options["weights_init"] = np.full(4, 0.25)
+    copies.clear()
+    fitted = swiftem.GaussianMixture(
+        4, covariance_type=kind, device=ON, random_state=0, method="em", max_iter=12, tol=0.0, **options
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(y)
+    sample = 2 * 26_000 * 3 if start == "race" else 0
+    assert sum(copies) < 0.3 * y.numel() + sample
+    assert fitted.n_iter_ == 12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_often_the_cpu_looks_makes_no_difference(monkeypatch, kind):
+    from swiftem.mixture.compute import torch_loop
+
+    y, found = clusters(3000, spread=1.0), []
+    for ahead in (1, 3, 64):
+        monkeypatch.setattr(torch_loop, "AHEAD", ahead)
+        found.append(
+            swiftem.GaussianMixture(
+                4,
+                covariance_type=kind,
+                device=ON,
+                random_state=0,
+                init_params="random_from_data",
+                max_iter=500,
+            ).fit(y)
+        )
+    for other in found[1:]:
+        assert other.n_iter_ == found[0].n_iter_
+        assert other.lower_bounds_ == found[0].lower_bounds_
+        np.testing.assert_array_equal(other.means_, found[0].means_)
+        np.testing.assert_array_equal(other.covariances_, found[0].covariances_)
+
+
+def test_the_cpu_waits_once_per_few_passes(monkeypatch):
+    from swiftem.mixture.compute.torch_loop import AHEAD, DeviceEM
+
+    real, waits = DeviceEM._do, []
+    monkeypatch.setattr(DeviceEM, "_do", lambda self, *given: waits.append(given[0]) or real(self, *given))
+    options = {"device": ON, "random_state": 0, "init_params": "random_from_data", "tol": 0.0, "max_iter": 20}
+    with pytest.warns(ConvergenceWarning):
+        swiftem.GaussianMixture(4, covariance_type="diag", **options).fit(clusters(6000))
+    assert len(waits) <= 20 // AHEAD + 4  # and where the form of passes changes
+
+
+def test_the_rule_of_the_device_is_that_of_the_cpu():
+    from swiftem.fit.stopping import Remaining
+    from swiftem.mixture.compute.torch_loop import gains_after
+
+    rng, tol = np.random.default_rng(0), 1e-3
+    for _ in range(30):
+        remaining = Remaining(tol, 1000)
+        gains = torch.tensor(remaining.state, dtype=torch.float64)
+        rate, bound = rng.uniform(0.3, 1.02), -3.0
+        for k in range(40):
+            bound += rng.uniform(0.5, 1.5) * rate**k * rng.choice([0.3, 1.0, 0.0], p=[0.4, 0.5, 0.1])
+            gains, is_small = gains_after(
+                gains, torch.tensor(bound, dtype=torch.float64), tol, remaining.small
+            )
+            assert bool(is_small) == remaining.is_small(bound)
+            assert tuple(gains.tolist()) == remaining.state

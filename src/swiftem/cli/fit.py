@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +12,18 @@ import typer
 
 from swiftem.cli import options
 from swiftem.cli.console import INTERRUPTED, MOST_ROWS, Console, fitted_with_warnings, refuse
-from swiftem.cli.options import FIT, MODEL, Choice, given, option, read_family_option
+from swiftem.cli.options import DATA, FIT, MODEL, Choice, given, option, read_family_option
 from swiftem.cli.out_file import model_file, not_the_same, saved
-from swiftem.cli.rows import Rows, family_of, is_regression, open_model, read_rows, rows_of_model
+from swiftem.cli.rows import (
+    Rows,
+    check_sequences,
+    family_of,
+    in_sequences,
+    is_regression,
+    open_model,
+    read_rows,
+    rows_of_model,
+)
 from swiftem.cli.score import check_labels, show_cross_table
 from swiftem.core.process import clock
 from swiftem.data.tables import table_files
@@ -34,6 +44,10 @@ def fit(
     weights: options.Weights = None,
     label: options.Label = None,
     response: options.Response = None,
+    sequence: Annotated[
+        str | None,
+        option(DATA, "COLUMN", help="Fit a hidden Markov model to sequences, named by this column."),
+    ] = None,
     n_components: options.Components = None,
     family: options.Family = None,
     covariance_type: options.Covariance = None,
@@ -65,6 +79,9 @@ def fit(
         raise ValueError("n_components must be given for a new fit; swiftem select compares several.")
     if resume and checkpoint is None:
         raise ValueError("resume must have the folder of --checkpoint.")
+    if sequence is not None:
+        check_sequences(choice)
+        choice = choice if choice.columns is not None else replace(choice, drop=[*choice.drop, sequence])
     console = Console()
     wanted = family_option_of(family, response)
     parameters = given(
@@ -77,17 +94,21 @@ def fit(
         device=device,
         missing="ignore" if missing == "ignore" and response is None else None,
     )
-    mixture = _estimator(n_components, response, parameters)
+    mixture = _estimator(n_components, response, parameters, is_sequential=sequence is not None)
     mixture.set_params(random_state=random_state, verbose=int(console.is_terminal))
     with config_context(memory_limit=memory_limit):
         rows = _read(console, tables, choice, mixture, wanted)
-        began = clock()
+        if sequence is not None:
+            rows = in_sequences(rows, tables, sequence)
+        (data, keywords), began = rows.for_fit, clock()
         place = nullcontext() if checkpoint is None else checkpoints(checkpoint, resume=resume)
         with place:
-            is_interrupted = fitted_with_warnings(lambda: mixture.fit(*rows.data, sample_weight=rows.weights))
+            is_interrupted = fitted_with_warnings(lambda: mixture.fit(*data, **keywords))
     mixture.verbose = 0  # the bar was for this terminal, not for whoever loads the model
     after = f"after {counted(mixture.n_iter_, 'pass')} of {mixture.method_} in {clock() - began:.1f} s"
     rows.name(mixture)
+    if sequence is not None:
+        mixture.sequence_name_ = sequence
     with saved(mixture, out):
         console.say(mixture.summary().head(MOST_ROWS, "column"))
         console.say()
@@ -110,13 +131,15 @@ def family_option_of(family: str | None, response: str | None) -> Any:
     return None if family in (None, "gaussian") else read_family_option(str(family))
 
 
-def _estimator(n_components: int, response: str | None, parameters: dict[str, Any]) -> Any:
+def _estimator(
+    n_components: int, response: str | None, parameters: dict[str, Any], *, is_sequential: bool
+) -> Any:
     """Return the unfitted estimator, which has checked its parameters."""
-    from swiftem.estimators import GaussianMixture, Mixture, RegressionMixture
+    from swiftem.estimators import GaussianMixture, HiddenMarkovModel, Mixture, RegressionMixture
 
-    made = (
-        RegressionMixture if response is not None else Mixture if "family" in parameters else GaussianMixture
-    )
+    made: Any = Mixture if "family" in parameters else GaussianMixture
+    if response is not None or is_sequential:
+        made = RegressionMixture if response is not None else HiddenMarkovModel
     for name in parameters:
         if name not in made().get_params():
             raise ValueError(f"{name} must be left out here: {made.__name__} has no such parameter.")

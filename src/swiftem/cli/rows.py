@@ -43,6 +43,8 @@ class Rows:
         What is fitted.
     d : int
         Number of columns of X.
+    lengths : ndarray of int, or None
+        Numbers of steps, if the rows are the steps of sequences.
     weights, labels, index
         As in :class:`swiftem.data.tables.Table`.
     names, response : names of the columns
@@ -69,11 +71,21 @@ class Rows:
     numbers: Sequence[int] = ()
     texts: dict[int, NDArray[Any]] = field(default_factory=dict)
     layout: tuple[int, ...] = ()
+    lengths: Index | None = None
 
     @property
     def data(self) -> tuple[Any, ...]:
-        """What the methods of the estimator take: X, or X and y."""
+        """What the methods of the estimator take: X, or X and y, or an array for each sequence."""
+        if self.lengths is not None and isinstance(self.X, np.ndarray):
+            return (np.split(self.X, np.cumsum(self.lengths)[:-1]),)
         return (self.X,) if self.y is None else (self.X, self.y)
+
+    @property
+    def for_fit(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments and keywords of ``fit``."""
+        if self.lengths is not None:
+            return (self.X,), {"lengths": self.lengths}
+        return self.data, {"sample_weight": self.weights}
 
     @property
     def total(self) -> float:
@@ -85,7 +97,8 @@ class Rows:
     @property
     def n_missing(self) -> int:
         """Number of missing cells."""
-        return sum(int(((part != part) | (part == None)).sum()) for part in self.data)  # noqa: E711
+        parts = self.data if self.lengths is None else (self.X,)
+        return sum(int(((part != part) | (part == None)).sum()) for part in parts)  # noqa: E711
 
     def check_enough(self, n_components: int) -> None:
         """Raise ValueError if there are fewer rows of positive weight than components, or fewer than two."""
@@ -354,6 +367,9 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
     if choice.missing is None:
         choice = replace(choice, missing=getattr(model, "missing", "ignore"))
     names, width = names_of(model), int(model.n_features_in_)
+    sequence = getattr(model, "sequence_name_", None)
+    if sequence is not None and not names:
+        choice = replace(choice, drop=[*choice.drop, sequence])
     found = read_names(path) if names and choice.columns is None else ()
     if not names and choice.columns is None and not choice.drop:
         choice = _as_fitted(model, path, choice)
@@ -371,7 +387,25 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
         widths = {width + is_regression(model)} | ({width} if not needs_response else set())
         table = _by_position(path, choice, names, widths)
     table = _with_levels(path, table, levels, names)
-    return rows_of(table, table.values.shape[1] > width)
+    rows = rows_of(table, table.values.shape[1] > width)
+    if sequence is None:
+        return rows
+    check_sequences(choice)
+    return in_sequences(rows, [path], sequence)
+
+
+def check_sequences(choice: Choice) -> None:
+    """Raise ValueError for what sequences cannot have."""
+    needed = {"weights": choice.weights, "response": choice.response, "missing": choice.skips or None}
+    for name in (name for name, value in needed.items() if value is not None):
+        raise ValueError(f"{name} must be left out with sequence: all steps of a sequence count alike.")
+
+
+def in_sequences(rows: Rows, paths: Sequence[Path], sequence: str) -> Rows:
+    """Return rows with the numbers of steps of the sequences that a column of the files names."""
+    from swiftem.hmm.read import lengths_in_files
+
+    return replace(rows, lengths=lengths_in_files(paths, sequence))
 
 
 def _levels(model: Any, names: Sequence[str]) -> dict[int, tuple[Any, ...]]:

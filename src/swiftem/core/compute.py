@@ -291,8 +291,12 @@ class Compute:
         """Return whether the M-step exists at ``s``."""
         return self._model.in_domain(s)
 
-    def em(self) -> Any:
-        """Return iterations of em that stay on a device, or None if passes and M-steps are the CPU's."""
+    def em(self, tol: float, small: float, least: float) -> Any:
+        """Return passes of em that stay on a device, or None if passes and M-steps are the CPU's."""
+        return None
+
+    def starts(self) -> Any:
+        """Return starts that are computed on a device, or None if they are computed on the CPU."""
         return None
 
     def scale(self, s: Array) -> Array:

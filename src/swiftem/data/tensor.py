@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -96,11 +97,24 @@ class TensorSource(ArraySource):
         """Return the weighted mean of the rows, shape (d,), computed on the device."""
         origin = self.tensor[0].double()
         total = origin.new_zeros(len(origin))
+        for away, weight in self._differences(origin):
+            total += away.sum(dim=0) if weight is None else weight @ away
+        mean: Array = (origin + total / self.total_weight).cpu().numpy()
+        return mean
+
+    def mean_products(self, centre: Array) -> Array:
+        """Return the weighted mean of yyᵀ, of rows minus a centre, (d, d), computed on the device."""
+        origin = torch_of("a tensor").from_numpy(centre).to(self.tensor.device)
+        total = origin.new_zeros((len(origin), len(origin)))
+        for away, weight in self._differences(origin):
+            total += away.T @ (away if weight is None else away * weight[:, None])
+        products: Array = (total / self.total_weight).cpu().numpy()
+        return products
+
+    def _differences(self, origin: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield blocks of rows minus ``origin``, float64, with their weights, or None."""
         weights = None if self._weight is None else torch_of("a tensor").from_numpy(self._weight)
         rows = max(1, NUMBERS // len(origin))
         for start in range(0, self.n, rows):
-            away = self.tensor[start : start + rows].double() - origin
             here = None if weights is None else weights[start : start + rows].to(origin.device)
-            total += away.sum(dim=0) if here is None else here @ away
-        mean: Array = (origin + total / self.total_weight).cpu().numpy()
-        return mean
+            yield self.tensor[start : start + rows] - origin, here

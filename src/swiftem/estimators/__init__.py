@@ -1,5 +1,6 @@
 """Estimators with the interface of scikit-learn."""
 
+from swiftem.hmm.hidden_markov_model import HiddenMarkovModel
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.starts.collapsed_components import SpuriousComponentWarning
@@ -12,6 +13,7 @@ __all__ = [
     "PLSA",
     "DegenerateComponentWarning",
     "GaussianMixture",
+    "HiddenMarkovModel",
     "Mixture",
     "NumberOfTopics",
     "RegressionMixture",

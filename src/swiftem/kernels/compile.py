@@ -24,7 +24,7 @@ from swiftem.kernels.cache import cache_in, user_cache
 
 log = logging.getLogger("swiftem")
 
-FOLDERS = ("kernels", "functions", "mixture/compute", "topics/compute")
+FOLDERS = ("kernels", "functions", "mixture/compute", "topics/compute", "hmm/compute")
 """Folders of the package with compiled code."""
 
 AT_LEAST = 1.0

@@ -14,7 +14,7 @@ from swiftem.core import schedules
 from swiftem.core.algorithm import Iterate
 from swiftem.core.draws import spread_rows
 from swiftem.core.problem import Problem, certify
-from swiftem.core.types import Array, Theta, Tree
+from swiftem.core.types import Array, Index, Theta, Tree
 from swiftem.data.stored import StoredSource
 from swiftem.data.units.source import UnitSource
 from swiftem.fit.driver import Drive, FitState, Outcome, Phase, StartCheckpoint, StartWatch, drive
@@ -71,10 +71,13 @@ class Look:
 
     def __init__(self, problem: Problem, tol: float, looks: int = 1) -> None:
         source: Any = problem.source
+        self.is_exact = rows_of(source) <= LOOKED_AT
         if isinstance(source, UnitSource):
             source = source.some
-        self.is_exact = rows_of(problem.source) <= LOOKED_AT
-        if isinstance(source, StoredSource):
+        if source.samples != "rows":
+            rows = source.some(LOOKED_AT)
+            self.is_exact = rows is source
+        elif isinstance(source, StoredSource):
             rows = in_memory(source, spread_rows(source.n, LOOKED_AT, np.random.default_rng(0)))
         elif self.is_exact:
             rows = source
@@ -84,6 +87,7 @@ class Look:
         self._problem, self._tol, self._looks = problem, tol, looks
         self._looked_at = problem.on(rows)
         self._weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        self._total = rows.total_weight
         self._last: Array | None = None
         self._last_passes, self._calm = 0.0, 0
         self._last_of_all: tuple[float, float] | None = None
@@ -102,7 +106,7 @@ class Look:
     def at(self, theta: Theta, passes: float) -> bool:
         """Evaluate the objective at ``theta``; return whether the fit has converged."""
         found = self._looked_at.compute.evaluate(theta).log_likelihood
-        total = float(self._weight.sum())
+        total = self._total
         objective = self._problem.bound.penalty(theta) - float(self._weight @ found) / total
         calm = False
         if self._last is not None and self._tol > 0.0:
@@ -244,6 +248,11 @@ class Em(MixtureStep):
     acceleration: Acceleration | None = None
     last: tuple[float, float, float] = UNKNOWN
 
+    @property
+    def _has_more(self) -> bool:
+        """Whether passes are done already that are not noted yet."""
+        return False
+
     def begin(self, drive: Drive) -> None:
         """Begin where the fit is."""
         self._begin(int(drive.left + ROUNDING), self.last)
@@ -259,7 +268,8 @@ class Em(MixtureStep):
             return Outcome.OUT_OF_PASSES
         self._left -= 1
         fit, leaps, remaining = self.fit, self._leaps, self._remaining
-        drive.check()
+        if not self._has_more:
+            drive.check()
         objective, value, theta = self._pass(drive)
         drive.note(objective, 1.0, "em", theta)
         is_small = remaining.is_small(value, None if leaps is None else leaps.rate)
@@ -303,9 +313,13 @@ class Em(MixtureStep):
             return False
         fit.reseeded += len(gone)
         if not is_last:  # after the last pass a re-initialised component would not be fitted
-            fit.theta = reseed(bound, self.problem.source, fit.theta, s, gone, fit.rng)
-            fit.s = None
+            fit.theta, fit.s = self._reseeded(s, gone), None
         return True
+
+    def _reseeded(self, s: Array, gone: Index) -> Theta:
+        """Return θ with new components in place of those without rows."""
+        fit = self.fit
+        return reseed(self._bound, self.problem.source, fit.theta, s, gone, fit.rng)
 
     @property
     def _passes_left(self) -> int:
@@ -349,7 +363,7 @@ class Em(MixtureStep):
 
 @dataclass
 class EmOnDevice(Em):
-    """Passes of em whose statistics and θ stay on a device: only the stopping rule is here.
+    """Passes of em whose statistics, θ and stopping rule stay on a device; their results are noted here.
 
     Attributes
     ----------
@@ -362,26 +376,32 @@ class EmOnDevice(Em):
 
     def _begin(self, left: int, last: tuple[float, float, float]) -> None:
         super()._begin(left, last)
-        self.device.load(self.fit.theta)
+        self.device.load(self.fit.theta, self._remaining.state)
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether passes are done already that are not noted yet."""
+        return bool(self.device.done)
 
     def _pass(self, drive: Drive) -> tuple[float, float, Theta]:
         """Make a pass; M-steps are the CPU's only if the device has none."""
         fit, device = self.fit, self.device
         with self.problem.compute.checked_by(drive.check):
-            objective, is_in, least = device.advance()
+            objective, is_in, least = device.advance(self._left + 1)
         fit.passes += 1.0
-        value = -objective
-        if is_in and (self._bound.is_held or least * self._rows >= DEAD):
+        if is_in and least >= least_weight(self._bound, self._rows):
             self._is_ahead = True
-            return objective, value, fit.theta
+            return objective, -objective, fit.theta
         if self._is_ahead:
             fit.theta, self._is_ahead = self._bound.m_step(device.before), False
         s = device.s
-        if self._reseeds(s):
-            value = -inf
-        else:
+        is_new = self._reseeds(s)
+        if not is_new:
             fit.s, fit.theta = s, self._bound.m_step(s)
-        device.load(fit.theta)
+        value = -inf if is_new else -objective
+        after = Remaining(self.spec.tol, self._rows, *self._remaining.state)
+        after.is_small(value)
+        device.load(fit.theta, after.state)
         return objective, value, fit.theta
 
     def _leaves_plateau(self, drive: Drive) -> bool:
@@ -490,6 +510,7 @@ def fit_from(
     watch: StartWatch,
     keeper: StartCheckpoint,
     last: tuple[float, float, float] | None = None,
+    em_step: type[Em] = Em,
 ) -> MixtureFit:
     """Return the fit from a start.
 
@@ -507,18 +528,24 @@ def fit_from(
         The observer and the checkpoints.
     last : tuple of float, optional
         The end of an earlier fit by em that it continues: bound, gain and rate.
+    em_step : type
+        The passes of em, if they are not of a mixture.
     """
     fit = new_fit(start, seed)
     if spec.method is not None:
         fit.look = Look(problem, spec.tol, 2 if spec.name == "sem" else 1)
         is_poor = last is None and not start.raced
-        phases = stochastic_phases(fit, problem, spec, seed, spec.first if is_poor else None)
+        phases = stochastic_phases(fit, problem, spec, seed, spec.first if is_poor else None, em_step)
         drive(fit, phases, max_passes=spec.max_passes, watch=watch, keeper=keeper)
         return certified(fit, problem, spec)
     # An acceleration, a callback or a checkpoint uses each θ: M-steps are then the CPU's.
     is_plain = spec.acceleration is None and not (watch.wants_theta or keeper.saves)
-    device: DeviceEM | None = problem.compute.em() if is_plain and spec.max_passes > 0 else None
-    em = Em(fit, problem, spec, spec.acceleration, last or UNKNOWN)
+    device: DeviceEM | None = None
+    if is_plain and spec.max_passes > 0:
+        rows, bound = rows_of(problem.source), cast(BoundComponents, problem.bound)
+        small = Remaining(spec.tol, rows, multiple=spec.multiple).small
+        device = problem.compute.em(spec.tol, small, least_weight(bound, rows))
+    em = em_step(fit, problem, spec, spec.acceleration, last or UNKNOWN)
     if device is not None:
         em = EmOnDevice(fit, problem, spec, last=last or UNKNOWN, device=device)
     drive(fit, [Phase(em)], max_passes=spec.max_passes, watch=watch, keeper=keeper)
@@ -548,6 +575,11 @@ def beyond_plateau(
     return None if collapses else (found, done)
 
 
+def least_weight(bound: BoundComponents, n: int) -> float:
+    """Return the least weight in statistics of a component that is not dead, of n rows."""
+    return -inf if bound.is_held else DEAD / n
+
+
 def new_fit(start: Start, seed: int = 0) -> MixtureFit:
     """Return the state of a fit at its start."""
     rng = np.random.default_rng(seed)
@@ -555,7 +587,12 @@ def new_fit(start: Start, seed: int = 0) -> MixtureFit:
 
 
 def stochastic_phases(
-    fit: MixtureFit, problem: Problem, spec: MixtureSpec, seed: int, first: Method | None
+    fit: MixtureFit,
+    problem: Problem,
+    spec: MixtureSpec,
+    seed: int,
+    first: Method | None,
+    em_step: type[Em] = Em,
 ) -> list[Phase]:
     """Return the phases of a fit by a stochastic method: runs of it, and what em does between them.
 
@@ -575,13 +612,15 @@ def stochastic_phases(
     return [
         *(Phase(step, {**after, Outcome.OUT_OF_PASSES: run}) for step in begin),
         Phase(Run(fit, problem, spec, spec.method, seed), {**after, Outcome.CONVERGED: settle}),
-        Phase(Em(fit, problem, spec), {Outcome.CONVERGED: run, Outcome.OUT_OF_PASSES: run}, most_passes=1),
         Phase(
-            Em(fit, problem, spec, Squarem()),
+            em_step(fit, problem, spec), {Outcome.CONVERGED: run, Outcome.OUT_OF_PASSES: run}, most_passes=1
+        ),
+        Phase(
+            em_step(fit, problem, spec, Squarem()),
             {} if is_noisy else {Outcome.OUT_OF_PASSES: run},
             most_passes=inf if is_noisy else EM_PASSES,
         ),
-        Phase(Em(fit, problem, spec)),
+        Phase(em_step(fit, problem, spec)),
     ]
 
 

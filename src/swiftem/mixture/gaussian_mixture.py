@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import mixture
+from sklearn.mixture import GaussianMixture as TheirMixture  # a name that swiftem.accel leaves alone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,7 +45,7 @@ COPIES = 32
 
 
 @dataclass(eq=False, repr=False)
-class GaussianMixture(MixtureEstimator, mixture.GaussianMixture):  # type: ignore[misc]
+class GaussianMixture(MixtureEstimator, TheirMixture):  # type: ignore[misc]
     """Gaussian mixture with the interface of :class:`sklearn.mixture.GaussianMixture`, and faster.
 
     All parameters and attributes of scikit-learn's class have the same meaning: only the import changes.
@@ -169,7 +169,7 @@ lower_bounds_, n_features_in_, feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         # Not as in scikit-learn's class, which compares init_params with names: here it may be an array.
-        tags = super(mixture.GaussianMixture, self).__sklearn_tags__()
+        tags = super(TheirMixture, self).__sklearn_tags__()
         tags.input_tags.allow_nan = self._allows_missing
         return tags
 
@@ -320,7 +320,7 @@ lower_bounds_, n_features_in_, feature_names_in_
         'sklearn.mixture._gaussian_mixture'
         """
         check_is_fitted(self)
-        theirs = mixture.GaussianMixture()
+        theirs = TheirMixture()
         known = theirs.get_params()
         values = {name: value for name, value in self.get_params(deep=False).items() if name in known}
         if not isinstance(values["init_params"], str) or values["init_params"] == "race":

@@ -9,6 +9,7 @@ too far for expanded squares is computed from whitened differences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,7 @@ from swiftem.core.checks import (
 from swiftem.core.model import Model
 from swiftem.core.source import Batch, Source
 from swiftem.core.types import Array, Index, Rows, Theta
+from swiftem.data.tensor import TensorSource
 from swiftem.data.units.source import UnitSource
 from swiftem.mixture.components import (
     BLOCK,
@@ -382,10 +384,8 @@ class BoundGaussians(BoundComponents):
         n_components, kind = self.model.n_components, self.kind
         s = np.zeros(self.size)
         parts = self.split(s)
-        for batch in self.source.blocks(BLOCK):
-            # One component is enough: all have the same covariance.
-            alone = kind.statistics(self.centred(batch), np.ones((len(batch.index), 1)), batch.weight)
-            one = kind.split(alone / self.source.total_weight, 1, self.d)
+        for alone in self._statistics_of_one():
+            one = kind.split(alone, 1, self.d)
             parts.weights[:] += one.weights / n_components
             parts.sums[:] += one.sums / n_components
             parts.squares[...] += one.squares if kind.is_shared else one.squares / n_components
@@ -396,6 +396,19 @@ class BoundGaussians(BoundComponents):
                 "leave out columns that are constant or depend on others, or give reg_covar or a prior."
             )
         return theta
+
+    def _statistics_of_one(self) -> Iterator[Array]:
+        """Yield the parts of the statistics of a single component."""
+        source, kind = self.source, self.kind
+        if isinstance(source, TensorSource):  # the same squares as of the rows, which stay where they are
+            values, vectors = np.linalg.eigh(source.mean_products(self.centre))
+            few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+            squares = kind.squares(few, np.ones((self.d, 1)))
+            yield np.concatenate([[1.0], source.mean_row() - self.centre, squares.ravel()])
+            return
+        for batch in source.blocks(BLOCK):
+            rows = np.ones((len(batch.index), 1))
+            yield kind.statistics(self.centred(batch), rows, batch.weight) / source.total_weight
 
     def check_theta(self, theta: Theta, name: str = "theta0") -> Theta:
         """Return ``theta``, checked against model and data."""

@@ -1,7 +1,8 @@
 """What a fit of topics does: its parameters and a few facts about the data become one specification.
 
 ``method="auto"`` starts from clusters of documents, the best of a few; reads every document once by sem, in
-batches; and continues with em, whose passes leave each token out of its own explanation and have momentum.
+batches, but on a device; and continues with em, whose passes leave each token out of its own explanation and
+have momentum.
 A small corpus is fitted by em alone, from random topics. sem and sem-vr draw batches of documents, other
 stochastic methods tokens: by documents they would need a memory of K numbers for each entry. Measurements
 behind the constants are in ``benchmarks/DECISIONS.md``.
@@ -165,8 +166,10 @@ def resolve(parameters: Mapping[str, Any], facts: Facts) -> TopicSpec:
     background, decorrelation = parameters["background"], parameters["decorrelation"]
     is_auto, is_open = _is(parameters["method"], "auto"), isinstance(parameters["init"], str)
     method, draws = _method(parameters["method"], facts.documents)
-    first = _by_documents(OnlineEM(), facts.documents) if is_auto and facts.documents >= SMALL else None
-    contrasts = first is not None and len(alpha) >= LEAST_TOPICS and len(beta) == 1 and is_open
+    is_large = is_auto and facts.documents >= SMALL
+    # A device makes passes in less time than the CPU reads all documents.
+    first = _by_documents(OnlineEM(), facts.documents) if is_large and facts.place != "device" else None
+    contrasts = is_large and len(alpha) >= LEAST_TOPICS and len(beta) == 1 and is_open
     by_documents = is_auto or (draws == "documents" and not isinstance(method, EM))
     clustered, n_starts = _starts(parameters, facts, by_documents and len(beta) == 1)
     tol = check_real("tol", parameters["tol"], minimum=0.0)
@@ -177,7 +180,7 @@ def resolve(parameters: Mapping[str, Any], facts: Facts) -> TopicSpec:
         draws=draws,
         first=first,
         leaves_one_out=is_auto,
-        momentum=0.0 if first is None or facts.place == "units" else MOMENTUM,
+        momentum=MOMENTUM if is_large and facts.place != "units" else 0.0,
         background=contrasts if _is(background, "auto") else bool(background),
         decorrelation=DECORRELATION * contrasts if _is(decorrelation, "auto") else float(decorrelation),
         adds_background=is_open,

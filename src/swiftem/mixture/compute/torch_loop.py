@@ -8,7 +8,9 @@ The M-step has the formulas of :mod:`swiftem.mixture.covariance`.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from functools import partial
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,13 +22,18 @@ from swiftem.core.algorithm import Current, Task
 from swiftem.core.draws import Draws
 from swiftem.core.method import Update
 from swiftem.core.types import Array, Index, Theta
+from swiftem.fit.stopping import LEAST_RATE, UNKNOWN_RATE
+from swiftem.fit.stopping import ROUNDING as NO_GAIN
 from swiftem.kernels.loop import CompiledLoop, Drawn, Samples
 from swiftem.kernels.torch_device import graph_of
 from swiftem.mixture.compute.numpy import lower_triangle
 from swiftem.mixture.compute.torch import (
+    DIFFERENCES,
+    EXACT,
+    PRODUCTS,
     DeviceRows,
     DeviceTheta,
-    Sums,
+    Rows,
     TorchCompute,
     features,
     on_device,
@@ -46,6 +53,8 @@ INDICES = 1 << 24
 """Most indices of a stretch."""
 AT_ONCE = 16
 """Iterations of the larger CUDA graph."""
+AHEAD = 4
+"""Passes of em that begin before the CPU waits for their results."""
 
 
 class DeviceMStep:
@@ -166,8 +175,10 @@ def _into(held: DeviceTheta | None, theta: DeviceTheta) -> DeviceTheta:
 class DeviceEM:
     """em, pass by pass: :meth:`load` sets θ, :meth:`advance` does a pass and the M-step after it.
 
-    Statistics and parameters stay on the device; the CPU reads five numbers of each pass. Passes by kernels
-    over rows that stay on the device are graphs that contain the M-step, from the second one on.
+    Statistics and parameters stay on the device, and the CPU reads the results of :data:`AHEAD` passes at a
+    time. A flag on the device freezes θ and s where em converges, a component has lost its rows, there is no
+    M-step, or the next pass needs another form: how often the CPU reads makes no difference. Passes that can
+    be captured are CUDA graphs, from the second one of a form on.
 
     Parameters
     ----------
@@ -175,57 +186,94 @@ class DeviceEM:
         The E-steps.
     bound : BoundGaussians
         The model.
+    tol, small : float
+        When em has converged, as in :class:`swiftem.fit.stopping.Remaining`.
+    least : float
+        The least weight in s of a component that has rows.
     """
 
-    def __init__(self, compute: TorchCompute, bound: BoundGaussians) -> None:
+    def __init__(
+        self, compute: TorchCompute, bound: BoundGaussians, tol: float, small: float, least: float
+    ) -> None:
         self._compute, self._bound = compute, bound
+        self._tol, self._small, self._least = tol, small, least
         self._m_step = DeviceMStep(bound, compute.device_rows.device)
-        self._now: DeviceTheta | None = None
-        self._next: DeviceTheta | None = None
-        self._s, self._before = compute.device_rows.reach.new_zeros((2, bound.size))
-        self._numbers = self._s.new_zeros(5)
-        self._extents = 0.0, 0.0
+        self._theta: DeviceTheta | None = None
+        self._s, self._before = compute.device_rows.products.new_zeros((2, bound.size))
+        #: Bound, gain and rate of the last pass.
+        self._gains = self._s.new_zeros(3)
+        self._records, self._at = self._s.new_zeros((AHEAD, 5)), self._s.new_zeros(1).long()
+        self._goes_on, self._next_form = self._at[0].bool(), self._at[0].clone()
+        self._form, self._form_done = DIFFERENCES, -1
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._is_compiled = False
+        #: Of passes that are done, but not returned yet.
+        self.done: deque[tuple[float, bool, float]] = deque()
 
-    def load(self, theta: Theta) -> None:
-        """Set θ."""
-        given, self._extents = self._compute.given(theta)
-        self._now, self._next = _into(self._now, given), _into(self._next, given)
+    def load(self, theta: Theta, gains: tuple[float, float, float]) -> None:
+        """Set θ, and the bound, gain and rate of the pass before."""
+        given, self._form = self._compute.given(theta)
+        self._theta = _into(self._theta, given)
+        self._gains.copy_(self._gains.new_tensor(gains))
+        self._next_form.fill_(self._form)
 
-    def advance(self) -> tuple[float, bool, float]:
-        """Do a pass at θ, and the M-step that gives the next θ; wait for what decides how to continue.
+    def advance(self, left: int) -> tuple[float, bool, float]:
+        """Do a pass at θ, and the M-step that gives the next θ; up to ``left`` passes may be done at once.
 
-        Return the objective at θ, whether s is in the domain (otherwise there is no next θ), and the smallest
-        of the components' weights in s.
+        Return the objective at θ, whether s is in the domain (otherwise there is no next θ), and the least of
+        the components' weights in s.
         """
-        assert self._next is not None, "load comes first"
-        now, compute = _into(self._now, self._next), self._compute
-        self._before.copy_(self._s)
-        rows = compute.device_rows.resident
-        kernels = None if rows is None else compute.kernels(rows, self._extents)
-        if kernels is None or not (self._is_compiled and kernels.can_be_captured):
-            self._finish(compute.total(now, self._extents))
-            self._is_compiled |= kernels is not None and self._s.is_cuda
-        else:
-            if self._graph is None:
-                self._graph = graph_of(lambda: self._finish(compute.completed(kernels.sums(now), now)))
-            self._graph.replay()
-        value, is_in, least, reach, logit = self._numbers.tolist()
-        self._extents = reach, logit
-        compute.evaluations += compute.n
-        loss = -value - compute.device_rows.total_base
-        return loss / compute.total_weight, bool(is_in), least
+        if not self.done:
+            rows = self._compute.device_rows.resident
+            is_first = self._form != self._form_done  # of this form: the next θ may need another one
+            self._do(1 if rows is None or is_first else min(left, AHEAD), rows)
+        return self.done.popleft()
 
-    def _finish(self, total: Sums) -> None:
-        """Write s, the next θ, and the numbers that the CPU reads."""
-        sums, log_likelihood = total
-        s = self._compute.flat(sums) / self._compute.total_weight
+    def _do(self, count: int, rows: Rows | None) -> None:
+        """Begin as many passes, and wait for their results."""
+        self._at.zero_()
+        self._records.zero_()
+        self._goes_on.fill_(True)
+        for _ in range(count):
+            self._begin(rows)
+        for value, is_in, least, is_done, form in self._records.tolist():
+            if is_done:
+                self._compute.evaluations += self._compute.n
+                self._form = int(form)
+                self.done.append((value, bool(is_in), least))
+
+    def _begin(self, rows: Rows | None) -> None:
+        """Begin a pass: as a graph, if the form has been computed before, so that kernels are compiled."""
+        compute, is_new = self._compute, self._form != self._form_done
+        self._form_done, self._graph = self._form, None if is_new else self._graph
+        is_fixed = self._s.is_cuda and compute.device_rows.is_whole and self._form in (PRODUCTS, EXACT)
+        if is_new or rows is None or not is_fixed or not compute.prepared(rows, self._form).can_be_captured:
+            self._pass()
+            return
+        if self._graph is None:
+            self._graph = graph_of(self._pass)
+        self._graph.replay()
+
+    def _pass(self) -> None:
+        """Do a pass; without effect if θ is frozen."""
+        assert self._theta is not None, "load comes first"
+        compute, goes_on = self._compute, self._goes_on
+        sums, log_likelihood = compute.total(self._theta, self._form)
+        s = compute.flat(sums) / compute.total_weight
+        value = (-log_likelihood - compute.device_rows.total_base) / compute.total_weight
         is_in, theta = self._m_step(s)
-        numbers = torch.stack([log_likelihood, is_in.double(), s[: len(sums)].min()])
-        self._numbers.copy_(torch.cat([numbers, self._compute.extents(theta)]))
-        self._s.copy_(s)
-        _into(self._next, theta)
+        least = s[: len(sums)].min()
+        gains, is_small = gains_after(self._gains, -value, self._tol, self._small)
+        moves = goes_on & is_in & (least >= self._least) & ~is_small
+        form = torch.where(moves, compute.form(theta), self._next_form)
+        record = torch.stack([value, is_in.double(), least, goes_on.double(), form.double()])
+        self._records.index_copy_(0, self._at, record[None])
+        self._at += 1
+        self._next_form.copy_(form)
+        for into, part in (self._before, self._s), (self._s, s), (self._gains, gains):
+            into.copy_(torch.where(goes_on, part, into))
+        for into, part in zip(self._theta, theta, strict=True):
+            into.copy_(torch.where(moves, part, into))
+        goes_on.copy_(moves & (form == self._form))
 
     @property
     def s(self) -> Array:
@@ -238,17 +286,28 @@ class DeviceEM:
         return np.array(self._before.cpu().numpy())
 
 
+def gains_after(gains: Tensor, bound: Tensor, tol: float, small: float) -> tuple[Tensor, Tensor]:
+    """Return bound, gain and rate (3,) after one more pass, and whether em would gain little from there.
+
+    The rule is that of :class:`swiftem.fit.stopping.Remaining`, with the same rounding.
+    """
+    last_bound, before, last_rate = gains
+    gain = (bound - last_bound).abs()
+    rate = torch.where((before > 0.0) & (before < inf), gain / before, inf)
+    rise = torch.where(torch.isfinite(last_rate), rate - last_rate, 0.5 * (1.0 - rate)).clamp(min=0.0)
+    expected = torch.where(torch.isfinite(before), rate + rise, UNKNOWN_RATE).clamp(min=LEAST_RATE)
+    is_small = (expected < 1.0) & (gain * expected / (1.0 - expected) < small)
+    is_small = (gain < tol) & (is_small | (gain <= NO_GAIN * bound.abs()))
+    return torch.stack([bound, torch.where(torch.isfinite(gain), gain, inf), rate]), is_small
+
+
 def _on_host(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return zeros in pinned memory, a tensor of the device: kernels read and write it over the bus."""
     if device.type != "cuda":
         return torch.zeros(shape, dtype=dtype)
     host = torch.zeros(shape, dtype=dtype, pin_memory=True)
-    interface = {
-        "shape": shape,
-        "typestr": f"<f{dtype.itemsize}",
-        "data": (host.data_ptr(), False),
-        "version": 2,
-    }
+    interface = {"shape": shape, "typestr": f"<f{dtype.itemsize}", "version": 2}
+    interface["data"] = host.data_ptr(), False
     # The tensor keeps this object, and with it the memory.
     return torch.as_tensor(SimpleNamespace(host=host, __cuda_array_interface__=interface), device=device)
 

@@ -1,7 +1,7 @@
 """Full passes over float32 rows of Gaussians by kernels in Triton.
 
 Their twin is :func:`swiftem.mixture.compute.torch.sums`, which defines what they compute and is used for rows
-of float64, without a GPU, and where float32 is not enough. :func:`kernel_rows` chooses among the kernels.
+of float64, without a GPU, and where float32 is not enough. :func:`kinds_for` chooses among the kernels.
 
 A float32 number is split into two of float16, hi + lo, and a product into hi·hi + hi·lo + lo·hi. Tensor cores
 truncate when they accumulate, so the product of one tile is added to float32 registers. Responsibilities are
@@ -17,38 +17,55 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from swiftem.kernels.cache import keep_private
-from swiftem.mixture.compute.torch import DeviceTheta, Rows, Sums
-from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL
+from swiftem.mixture.compute.torch import (
+    EXACT,
+    MOST_PARTS,
+    PRODUCTS,
+    SPLITS,
+    DeviceTheta,
+    Rows,
+    SingleRows,
+    Sums,
+    WhitenedRows,
+    about_centre,
+    extents,
+    is_beyond,
+    most_beyond,
+)
+from swiftem.mixture.covariance import DIAG, FULL, SPHERICAL, TIED
 
 keep_private()
 
-LEAST_ROWS = 1 << 16
-"""With fewer rows the passes in float64 take no longer than the preparation."""
 MOST_COMPONENTS, MOST_FEATURES, MOST_WHITENED = 128, 128, 256
 """Largest sizes of one pass: components, features, and numbers of all whitened differences of a row."""
 MOST_COLUMNS = 128
-"""Most columns of rows in the form of kernels, without |x|² of "spherical"."""
-LARGEST_LOGIT, FARTHEST = 512.0, 512.0
-"""Beyond these passes in float64 are used: logits that are sums of larger numbers lose digits, and variances
-that are differences of squares so many times as large."""
+"""Most features, without |x|² of "spherical", for which logits are computed twice instead of stored."""
+LEAST_REACH = 1e-30
+"""Reach of columns that are constant."""
+ERROR = 2.0**-19
+"""Bound on the error of a logit by products, relative to its largest term."""
 LOG2_E = 1.4426950408889634
 PADDING = -1e30
 NEGLIGIBLE = 40.0
 """Logits to base 2 that are less than the largest one by this count for nothing."""
-NUMBERS = 1 << 23
-"""Numbers prepared, or logits in memory, at a time."""
-INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
-SCALE = tl.constexpr(16384.0)
-PRODUCT_SCALE = tl.constexpr(2048.0)
+NUMBERS, LOGITS = 1 << 23, 1 << 24
+"""Numbers prepared, and logits in memory, at a time."""
+INTERPRETED = constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+SCALE = constexpr(16384.0)
+PRODUCT_SCALE = constexpr(2048.0)
+CUT = constexpr(NEGLIGIBLE)
+LOWEST, HALF_LOG2_E = constexpr(PADDING), constexpr(0.5 * LOG2_E)
 
 
 @triton.jit
@@ -84,7 +101,7 @@ def transposed_product(a_hi, a_lo, b_hi, b_lo):
     return tl.dot(b_hi, tl.trans(a_hi), found)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def one_pass(
     X,
     W,
@@ -95,12 +112,12 @@ def one_pass(
     PRODUCTS,
     LOG,
     n,
-    C: tl.constexpr,
-    K: tl.constexpr,
-    M: tl.constexpr,
-    B: tl.constexpr,
-    SQUARES: tl.constexpr,
-    WEIGHTED: tl.constexpr,
+    C: constexpr,
+    K: constexpr,
+    M: constexpr,
+    B: constexpr,
+    SQUARES: constexpr,
+    WEIGHTED: constexpr,
 ):
     """Compute a whole pass; chosen if components and features are few.
 
@@ -110,7 +127,7 @@ def one_pass(
     are CONSTANT − Σ over K of (X·PHI)², squares of whitened rows, so that no digits cancel. Sums of each
     program: COUNTS (M,), SUMS (M, P), PRODUCTS (K·K, M) of the first K columns if K > 1, and LOG, of log2 g.
     """
-    P: tl.constexpr = 2 * C if SQUARES else C
+    P: constexpr = 2 * C if SQUARES else C
     program = tl.program_id(0)
     column, feature, component = tl.arange(0, C), tl.arange(0, P), tl.arange(0, M)
     whitened, pair = tl.arange(0, M * K), tl.arange(0, K * K)
@@ -156,9 +173,9 @@ def one_pass(
     tl.store(LOG + program, tl.sum(log))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def normalisers(
-    X, PHI, NORM, COMPONENTS, LOGS, n, padded, M, B: tl.constexpr, C: tl.constexpr, HAS_NORMS: tl.constexpr
+    X, PHI, NORM, COMPONENTS, LOGS, n, padded, M, B: constexpr, C: constexpr, HAS_NORMS: constexpr
 ):
     """Compute the first of two passes; chosen if components are many. B rows, C components at a time.
 
@@ -187,7 +204,7 @@ def normalisers(
     tl.store(LOGS + n + row, tl.log2(total), mask=row < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def accumulate(
     X,
     PHI,
@@ -200,11 +217,11 @@ def accumulate(
     n,
     padded,
     M,
-    D: tl.constexpr,
-    B: tl.constexpr,
-    C: tl.constexpr,
-    HAS_NORMS: tl.constexpr,
-    WEIGHTED: tl.constexpr,
+    D: constexpr,
+    B: constexpr,
+    C: constexpr,
+    HAS_NORMS: constexpr,
+    WEIGHTED: constexpr,
 ):
     """Compute the second of two passes: sums of C components over every so many-th block of B rows.
 
@@ -244,9 +261,236 @@ def accumulate(
     tl.store(SUMS + at[:, None] * D + tl.arange(0, D)[None, :], sums)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "n", "blocks"])
+def store_logits(
+    X,
+    PHI,
+    NORM,
+    COMPONENTS,
+    LOGITS,
+    lo,
+    first,
+    n,
+    blocks,
+    M,
+    B: constexpr,
+    C: constexpr,
+    K: constexpr,
+    HAS_NORMS: constexpr,
+):
+    """Write logits (M, n·B) of n blocks of rows from block ``first`` on; chosen for more than 128 features.
+
+    It is also chosen if components are beyond the bounds of products, which :func:`normalise` then mends. X
+    (2, ., blocks·K), with ``lo`` numbers in each half, and PHI (2, M, blocks·K): hi, then lo. COMPONENTS as
+    in :func:`normalisers`.
+    """
+    block, component = tl.program_id(0), tl.program_id(1) * C + tl.arange(0, C)
+    row, column, width = tl.arange(0, B), tl.arange(0, K), blocks * K
+    here = ((first + block) * B).to(tl.int64) + row
+    x = X + here[None, :] * width + column[:, None]
+    phi = PHI + component.to(tl.int64)[:, None] * width + column[None, :]
+    phi_lo = phi + M.to(tl.int64) * width
+    logits = tl.zeros((C, B), tl.float32)
+    for start in range(0, width, K):
+        x_hi, x_lo = tl.load(x + start), tl.load(x + lo + start)
+        logits += product(tl.load(phi + start), tl.load(phi_lo + start), x_hi, x_lo)
+    logits = logits * tl.load(COMPONENTS + component)[:, None] + tl.load(COMPONENTS + M + component)[:, None]
+    if HAS_NORMS:
+        logits += tl.load(COMPONENTS + 2 * M + component)[:, None] * tl.load(NORM + here)[None, :]
+    tl.store(LOGITS + component.to(tl.int64)[:, None] * (n * B) + (block * B + row)[None, :], logits)
+
+
+@triton.jit(do_not_specialize=["n", "M", "d", "end"])
+def normalise(
+    Y,
+    MEANS,
+    SCALES,
+    CONSTANTS,
+    SHIFTS,
+    MARGINS,
+    COUNT,
+    LOGITS,
+    LOGS,
+    n,
+    M,
+    d,
+    end,
+    B: constexpr,
+    C: constexpr,
+    K: constexpr,
+):
+    """Compute normalisers of stored logits (M, n·B), after mending components beyond the bounds of products.
+
+    These have positive MARGINS (M,), bounds on their errors. If there are some, by COUNT, all logits become
+    differences from a bound below the largest. Those that are not negligible are computed by differences, in
+    float64: CONSTANTS − ½ log2 e·|(y − MEANS)·SCALES|² + SHIFTS (n·B,), with MEANS and SCALES (M, d), and
+    rows Y up to ``end`` − 1. LOGS (3, n·B): the bound or 0, the largest logits, and log2 of the sums of
+    2^(logit − largest).
+    """
+    row = tl.program_id(0) * B + tl.arange(0, B)
+    column, stride = tl.arange(0, K), n * B
+    largest, total = tl.full((B,), LOWEST, tl.float32), tl.zeros((B,), tl.float32)
+    for m in range(0, M, C):
+        component = m + tl.arange(0, C)
+        logits = tl.load(LOGITS + component.to(tl.int64)[:, None] * stride + row[None, :])
+        logits -= tl.load(MARGINS + component)[:, None]
+        higher = tl.maximum(largest, tl.max(logits, 0))
+        total = total * exp2(largest - higher) + tl.sum(exp2(logits - higher[None, :]), 0)
+        largest = higher
+    base = tl.zeros((B,), tl.float32)
+    if tl.load(COUNT) > 0:
+        base, is_row = largest, row < end
+        shift, y = tl.load(SHIFTS + row) - base.to(tl.float64), Y + row.to(tl.int64)[:, None] * d
+        largest, total = tl.full((B,), LOWEST, tl.float32), tl.zeros((B,), tl.float32)
+        for m in range(0, M, C):
+            component = m + tl.arange(0, C)
+            place = LOGITS + component.to(tl.int64)[:, None] * stride + row[None, :]
+            logits, margin = tl.load(place), tl.load(MARGINS + component)[:, None]
+            is_left = (margin > 0.0) & (logits + margin > base[None, :] - CUT) & is_row[None, :]
+            logits = tl.where(margin > 0.0, LOWEST, logits - base[None, :])
+            while tl.max(tl.max(is_left.to(tl.int32), 0), 0) > 0:  # one component of each row at a time
+                which = tl.min(tl.where(is_left, component[:, None], M), 0)
+                is_some = which < M
+                of, squares = (
+                    tl.where(is_some, which, 0).to(tl.int64)[:, None] * d,
+                    tl.zeros((B,), tl.float64),
+                )
+                for start in range(0, d, K):
+                    at = (start + column)[None, :]
+                    is_there = is_some[:, None] & (at < d)
+                    away = tl.load(y + at, mask=is_there, other=0.0).to(tl.float64)
+                    away -= tl.load(MEANS + of + at, mask=is_there, other=0.0)
+                    away *= tl.load(SCALES + of + at, mask=is_there, other=0.0)
+                    squares += tl.sum(away * away, 1)
+                exact = tl.load(CONSTANTS + which, mask=is_some, other=0.0) - HALF_LOG2_E * squares + shift
+                is_this = component[:, None] == which[None, :]
+                logits = tl.where(is_this, exact.to(tl.float32)[None, :], logits)
+                is_left = is_left & (component[:, None] != which[None, :])
+            tl.store(place, logits)
+            higher = tl.maximum(largest, tl.max(logits, 0))
+            total = total * exp2(largest - higher) + tl.sum(exp2(logits - higher[None, :]), 0)
+            largest = higher
+    tl.store(LOGS + row, base)
+    tl.store(LOGS + stride + row, largest)
+    tl.store(LOGS + 2 * stride + row, tl.log2(total))
+
+
+@triton.jit(do_not_specialize=["first", "start", "n", "blocks", "stride", "group", "end"])
+def add_rows(
+    X,
+    NORM,
+    W,
+    LOGITS,
+    LOGS,
+    COUNTS,
+    SUMS,
+    lo,
+    first,
+    start,
+    n,
+    blocks,
+    group,
+    end,
+    B: constexpr,
+    C: constexpr,
+    K: constexpr,
+    HAS_NORMS: constexpr,
+    WEIGHTED: constexpr,
+):
+    """Compute sums of components from ``start`` on, from stored logits: used after :func:`normalise`.
+
+    A program does C components, K columns and every so many-th of n blocks, from block ``first`` on. COUNTS
+    (2, splits, group): the counts, and the sums of |x|²; SUMS (splits, group, blocks·K). X and ``lo`` as in
+    :func:`store_logits`. Rows from ``end`` on count for nothing.
+    """
+    tiled, part, splits = (
+        tl.program_id(0) * C + tl.arange(0, C),
+        tl.program_id(1),
+        tl.num_programs(1) // blocks,
+    )
+    component, column = (start + tiled).to(tl.int64), (part % blocks) * K + tl.arange(0, K)
+    split, width, stride = part // blocks, blocks * K, n * B
+    sums = tl.zeros((C, K), tl.float32)
+    counts, squares = tl.zeros((C,), tl.float32), tl.zeros((C,), tl.float32)
+    for block in range(split, n, splits):
+        row = block * B + tl.arange(0, B)
+        here = (first * B).to(tl.int64) + row
+        x, is_row = X + here[:, None] * width + column[None, :], here < end
+        logits = tl.load(LOGITS + component[:, None] * stride + row[None, :])
+        log = tl.load(LOGS + 2 * stride + row) - 14.0
+        r = exp2((logits - tl.load(LOGS + stride + row)[None, :]) - log[None, :])
+        r = tl.where(is_row[None, :], r, 0.0)
+        if WEIGHTED:
+            r *= tl.load(W + here, mask=is_row, other=0.0)[None, :]
+        counts += tl.sum(r, 1)
+        if HAS_NORMS:
+            squares += tl.sum(r * tl.load(NORM + here)[None, :], 1)
+        r_hi, r_lo = halves(r)
+        sums += product(r_hi, r_lo, tl.load(x), tl.load(x + lo))
+    at = split * group + tiled
+    tl.store(SUMS + at.to(tl.int64)[:, None] * width + column[None, :], sums)
+    if part % blocks == 0:
+        tl.store(COUNTS + at, counts)
+        tl.store(COUNTS + splits * group + at, squares)
+
+
+@triton.jit(do_not_specialize=["first", "n", "slots", "d", "end"])
+def add_differences(
+    Y,
+    W,
+    MEANS,
+    LIST,
+    COUNT,
+    LOGITS,
+    LOGS,
+    SUMS,
+    first,
+    n,
+    slots,
+    d,
+    end,
+    B: constexpr,
+    K: constexpr,
+    WEIGHTED: constexpr,
+):
+    """Add sums in float64 of differences from the mean, of components beyond the bounds of products.
+
+    Their numbers are the first COUNT of LIST. A program does every so many-th of them, K columns and every so
+    many-th block of B rows, of which it skips those that the component has no share of. SUMS (splits, slots,
+    3, d): of r·(y − mean), of r·(y − mean)², and of r.
+    """
+    column = tl.program_id(1) * K + tl.arange(0, K)
+    is_column, stride, splits = column < d, n * B, tl.num_programs(2)
+    for slot in range(tl.program_id(0), tl.load(COUNT).to(tl.int32), tl.num_programs(0)):
+        m = tl.load(LIST + slot)
+        mean = tl.load(MEANS + m * d + column, mask=is_column, other=0.0)
+        sums, squares = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
+        counts = tl.zeros((B,), tl.float64)
+        for block in range(tl.program_id(2), n, splits):
+            row = block * B + tl.arange(0, B)
+            here = first.to(tl.int64) + row
+            is_row = here < end
+            logit = tl.load(LOGITS + m * stride + row) - tl.load(LOGS + stride + row)
+            r = tl.where(is_row, exp2(logit - tl.load(LOGS + 2 * stride + row)), 0.0)
+            if tl.max(r, 0) > 0.0:
+                if WEIGHTED:
+                    r *= tl.load(W + here, mask=is_row, other=0.0)
+                share, is_there = r.to(tl.float64), is_row[:, None] & is_column[None, :]
+                y = tl.load(Y + here[:, None] * d + column[None, :], mask=is_there, other=0.0)
+                away = tl.where(is_there, y.to(tl.float64) - mean[None, :], 0.0)
+                weighted = away * share[:, None]
+                counts += share
+                sums += tl.sum(weighted, 0)
+                squares += tl.sum(weighted * away, 0)
+        at = SUMS + (tl.program_id(2) * slots + slot).to(tl.int64) * (3 * d) + column
+        tl.store(at, tl.load(at, mask=is_column) + sums, mask=is_column)
+        tl.store(at + d, tl.load(at + d, mask=is_column) + squares, mask=is_column)
+        tl.store(at + 2 * d, tl.load(at + 2 * d, mask=is_column) + tl.sum(counts, 0), mask=is_column)
+
+
+@triton.jit(do_not_specialize=["first", "M", "per"])
 def white_logits(
-    X, MATRICES, SHIFTS, SCALES, CONSTANT, LOGITS, first, n, padded, M, per, H: tl.constexpr, B: tl.constexpr
+    X, MATRICES, SHIFTS, SCALES, CONSTANT, LOGITS, first, n, padded, M, per, H: constexpr, B: constexpr
 ):
     """Write logits (M, n) of n rows from ``first`` on; chosen for full covariances with many columns.
 
@@ -278,7 +522,7 @@ def white_logits(
         tl.store(LOGITS + m * n + row, logits, mask=row < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "M"])
 def white_sums(
     Y,
     W,
@@ -293,10 +537,10 @@ def white_sums(
     first,
     n,
     M,
-    COLUMNS: tl.constexpr,
-    D: tl.constexpr,
-    B: tl.constexpr,
-    WEIGHTED: tl.constexpr,
+    COLUMNS: constexpr,
+    D: constexpr,
+    B: constexpr,
+    WEIGHTED: constexpr,
 ):
     """Add the sums of the pairs in LIST, component by component; used after :func:`white_logits`.
 
@@ -340,20 +584,25 @@ def white_sums(
         tl.store(at, tl.load(at) + products.to(tl.float64))
 
 
-def kernel_rows(rows: Rows, n_components: int) -> KernelRows | None:
-    """Return rows in the form of kernels, or None if there are none for rows of this kind and size."""
-    d, code = rows.y.shape[1], rows.code
-    if len(rows) < LEAST_ROWS or rows.y.dtype != torch.float32 or not (rows.reach > 0.0).all():
-        return None
-    p = n_features(d, code)
-    if p - (code == SPHERICAL) > MOST_COLUMNS:
-        return None
+def kinds_for(
+    d: int, code: int, n_components: int, device: torch.device
+) -> dict[int, Callable[[Rows, int], SingleRows]]:
+    """Return what makes the forms of passes in float32 that there are for rows of this kind and size."""
+    kinds: dict[int, Callable[[Rows, int], SingleRows]] = {}
+    if code == FULL:
+        kinds[EXACT] = WhitenedRows
+    if device.type != "cuda" and not INTERPRETED.value:
+        return kinds
+    p, is_few = n_features(d, code), n_components <= MOST_COMPONENTS
     if code == FULL:
         is_few = d <= 16 and power(d, 2) * power(n_components, 16) <= MOST_WHITENED
-    else:
-        is_few = n_components <= MOST_COMPONENTS and p <= MOST_FEATURES
-    kind = OnePass if is_few else ManyColumns if code == FULL else TwoPasses
-    return kind(rows, n_components)
+        if d <= MOST_COLUMNS:
+            kinds[PRODUCTS] = OnePass if is_few else ManyColumns
+        return kinds
+    kinds[EXACT] = StoredLogits
+    if p - (code == SPHERICAL) <= MOST_COLUMNS:
+        kinds[PRODUCTS] = OnePass if is_few and p <= MOST_FEATURES else TwoPasses
+    return kinds
 
 
 def n_features(d: int, code: int) -> int:
@@ -395,7 +644,7 @@ class KernelRows(ABC):
     def __init__(self, rows: Rows, n_components: int) -> None:
         code, self._n_components, self._d = rows.code, n_components, rows.y.shape[1]
         self._code = code
-        exponents = np.ceil(np.log2(rows.reach.cpu().numpy())) - 3.0
+        exponents = np.ceil(np.log2(np.maximum(rows.reach.cpu().numpy(), LEAST_REACH))) - 3.0
         if code == SPHERICAL:
             exponents[:] = exponents.max()
         device = rows.y.device
@@ -406,7 +655,7 @@ class KernelRows(ABC):
         self._processors = 4
         if device.type == "cuda":
             self._processors = torch.cuda.get_device_properties(device).multi_processor_count
-        self._norm = rows.y.new_zeros(len(rows) if code == SPHERICAL else 1)
+        self._norm = rows.y.new_zeros(triton.cdiv(len(rows), 128) * 128 if code == SPHERICAL else 1)
         self._total_norm = units.new_zeros(())
         self._x = self._room(len(rows))
         self.fill(rows)
@@ -443,23 +692,16 @@ class KernelRows(ABC):
         Log-likelihoods of "tied" lack −½ yᵀPy, which is common to all components.
         """
 
-    def is_accurate(self, squared_reach: float, logit: float) -> bool:
-        """Return whether float32 is enough for a pass at a θ with these :data:`Extents`."""
-        # For "full", squares of whitened differences do not cancel.
-        is_small = self._code == FULL or logit <= LARGEST_LOGIT
-        return is_small and squared_reach <= FARTHEST * self._d
+    def _phi(self, theta: DeviceTheta) -> tuple[Tensor, Tensor]:
+        """Return coefficients (p, M) of scaled features in base 2, and what |x|² of "spherical" lacks.
 
-    def _phi(self, theta: DeviceTheta) -> tuple[Tensor, Tensor | float]:
-        """Return coefficients (p, M) of scaled features in base 2, and a part of Σ w log2 g that they lack.
-
-        It is the mean coefficient of |x|² of "spherical", which is subtracted from all.
+        That is the mean of its coefficients, which is subtracted from all.
         """
         phi = theta.phi * (self._factors * LOG2_E)[:, None]
-        if self._code != SPHERICAL:
-            return phi, 0.0
-        mean = phi[-1].mean()
-        phi[-1] -= mean
-        return phi, mean * self._total_norm
+        mean = phi[-1].mean() if self._code == SPHERICAL else phi.new_zeros(())
+        if self._code == SPHERICAL:
+            phi[-1] -= mean
+        return phi, mean
 
     def _constants(self, values: Tensor, padded: int) -> tuple[Tensor, Tensor]:
         """Return constants (padded,) in base 2 minus their largest, float32, and the largest."""
@@ -473,15 +715,15 @@ class KernelRows(ABC):
         """Return the sum over programs, of parts (programs, ...), without the factor of responsibilities."""
         return parts.sum(dim=0, dtype=torch.float64) * (self._largest_weight / SCALE.value)
 
-    def _log_likelihood(self, log: Tensor, largest: Tensor, common: Tensor | float = 0.0) -> Tensor:
-        """Return Σ w log g, from Σ w log2 g over the largest weight without ``largest`` and ``common``."""
-        return (log * self._largest_weight + largest * self._total_weight + common) / LOG2_E
+    def _log_likelihood(self, log: Tensor, largest: Tensor, mean: Tensor | float = 0.0) -> Tensor:
+        """Return Σ w log g, from Σ w log2 g over the largest weight without ``largest`` and ``mean``·|x|²."""
+        return (log * self._largest_weight + largest * self._total_weight + mean * self._total_norm) / LOG2_E
 
-    def _total_log(self, logs: Tensor) -> Tensor:
-        """Return Σ w log2 g over the largest weight, from logs (2, n) as :func:`normalisers` writes them."""
+    def _total_log(self, logs: Tensor, part: slice = slice(None)) -> Tensor:
+        """Return Σ w log2 g of some rows over the largest weight, from logs (., b) that are to be added."""
         if self._rows.weight is None:
             return logs.sum(dtype=torch.float64)
-        return (logs[0].double() + logs[1]) @ (self._rows.weight / self._largest_weight)
+        return logs.sum(dim=0, dtype=torch.float64) @ (self._rows.weight[part] / self._largest_weight)
 
 
 class OnePass(KernelRows):
@@ -512,15 +754,16 @@ class OnePass(KernelRows):
     def sums(self, theta: DeviceTheta) -> Sums:
         """Return the sums of a full pass."""
         n, m, columns, whitened = len(self._rows), self._n_components, self._x.shape[1], self._whitened
+        mean: Tensor | float = 0.0
         padded, p = power(m, 16), columns * (1 + (self._code == DIAG))
         phi = theta.phi.new_zeros((p, padded, whitened))
         block, per_processor, warps = (128, 2, 4) if padded + p <= self.SMALL else (64, 3, 4)
         constants, largest = self._constants(theta.plain if self._code == FULL else theta.constant, padded)
         if self._code == FULL:
-            block, per_processor, warps, common = 16, 8, 1, 0.0
+            block, per_processor, warps = 16, 8, 1
             self._whiten(theta, phi)
         else:
-            phi[self._place, :m, 0], common = self._phi(theta)
+            phi[self._place, :m, 0], mean = self._phi(theta)
         programs = min(per_processor * self._processors, triton.cdiv(n, block))
         counts, sums, products, log = written = [
             torch.empty((programs, size), dtype=torch.float32, device=phi.device)
@@ -538,7 +781,7 @@ class OnePass(KernelRows):
             parts = [total[:, :d] * units, pairs * (units[row] * units[column])]
         else:
             parts = [total * self._factors]
-        value = self._log_likelihood(log.sum(dtype=torch.float64), largest, common)
+        value = self._log_likelihood(log.sum(dtype=torch.float64), largest, mean)
         return torch.cat([self._added(counts)[:m, None], *parts], dim=1), value
 
     def _whiten(self, theta: DeviceTheta, phi: Tensor) -> None:
@@ -548,19 +791,19 @@ class OnePass(KernelRows):
         phi[self._whitened, :m, :d] = -half * (theta.whiten @ theta.means[:, :, None])[:, :, 0]
 
 
-class TwoPasses(KernelRows):
-    """For many components: normalisers of rows, then sums of components.
+class SplitRows(KernelRows):
+    """Rows as hi + lo, as many bytes as float32; of "diag" with their squares, twice as many."""
 
-    Rows are kept as hi + lo, as many bytes as float32; of "diag" with their squares, twice as many.
-    """
-
-    TILE, SPLITS = 64, 33
-    """Components of a tile, and programs that divide the rows."""
+    @property
+    def _tile(self) -> int:
+        """Components of a tile."""
+        return 64
 
     def _room(self, n: int) -> Tensor:
         #: Features but |x|² of "spherical", which stays float32.
         self._p = n_features(self._d, self._code) - (self._code == SPHERICAL)
-        shape = 2, triton.cdiv(n, 128) * 128, power(self._p, 16)
+        columns = power(self._p, 16) if self._p <= MOST_COLUMNS else triton.cdiv(self._p, 128) * 128
+        shape = 2, triton.cdiv(n, 128) * 128, columns
         return torch.zeros(shape, dtype=torch.float16, device=self._units.device)
 
     def _write(self, here: slice, x: Tensor) -> None:
@@ -568,23 +811,49 @@ class TwoPasses(KernelRows):
             torch.cat([x, x.square()], dim=1) if self._code == DIAG else x
         )
 
-    def sums(self, theta: DeviceTheta) -> Sums:
-        """Return the sums of a full pass."""
-        n, m, (_, rows, columns), tile = len(self._rows), self._n_components, self._x.shape, self.TILE
-        padded, p = triton.cdiv(m, tile) * tile, self._p
-        given, common = self._phi(theta)
+    def _given(self, theta: DeviceTheta) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return φ as hi, then lo, (2, M, columns); its factors, constants and coefficients of |x|², (3, M).
+
+        M is padded to whole tiles. Also what log-likelihoods lack: the largest constant, and the mean
+        coefficient of |x|².
+        """
+        m, columns = self._n_components, self._x.shape[2]
+        padded = triton.cdiv(m, self._tile) * self._tile
+        given, mean = self._phi(theta)
         phi = given.new_zeros((padded, columns))
-        phi[:m, :p] = given[:p].T
+        phi[:m, : self._p] = given[: self._p].T
         scale = power_below(phi.abs().amax(dim=1))
         components = torch.zeros((3, padded), dtype=torch.float32, device=phi.device)
         components[0] = scale.float()
         components[1], largest = self._constants(theta.constant, padded)
         if self._code == SPHERICAL:
             components[2, :m] = given[-1]
+        return halves_of(phi / scale[:, None]), components, largest, mean
+
+    def _of_components(self, counts: Tensor, sums: Tensor) -> Tensor:
+        """Return sums (M, 1 + p), from scaled ones: counts and sums of |x|² (2, M), and of features."""
+        m = self._n_components
+        total = sums[:m, : self._p]
+        if self._code == SPHERICAL:
+            total = torch.cat([total, counts[1, :m, None]], dim=1)
+        return torch.cat([counts[0, :m, None], total * self._factors], dim=1)
+
+
+class TwoPasses(SplitRows):
+    """For many components: normalisers of rows, then sums of components."""
+
+    SPLITS = 33
+    """Programs that divide the rows."""
+
+    def sums(self, theta: DeviceTheta) -> Sums:
+        """Return the sums of a full pass."""
+        n, (_, rows, columns), tile = len(self._rows), self._x.shape, self._tile
+        phi, components, largest, mean = self._given(theta)
+        padded = phi.shape[1]
         logs = components.new_empty((2, n))
         counts = components.new_empty((2, self.SPLITS, padded))
         sums = components.new_empty((self.SPLITS, padded, columns))
-        x, halves = self._x.view(-1, columns), halves_of(phi / scale[:, None]).view(-1, columns)
+        x, halves = self._x.view(-1, columns), phi.view(-1, columns)
         tiles, sizes = TensorDescriptor.from_tensor(halves, [tile, columns]), (n, rows, padded)
         flags = {"C": tile, "HAS_NORMS": self._code == SPHERICAL}
         blocks = TensorDescriptor.from_tensor(x, [128, columns])
@@ -597,11 +866,114 @@ class TwoPasses(KernelRows):
         accumulate[(padded // tile, self.SPLITS)](
             blocks, tiles, *written, *sizes, **flags, num_warps=4, num_stages=2
         )
-        total = self._added(sums)[:m, :p]
+        value = self._log_likelihood(self._total_log(logs), largest, mean)
+        return self._of_components(self._added(counts.transpose(0, 1)), self._added(sums)), value
+
+
+class StoredLogits(SplitRows):
+    """For any number of columns and components, and any θ: logits are stored, chunk by chunk of rows.
+
+    Components beyond the bounds of products have logits and sums by differences, in float64, where they are
+    not negligible. The rest are products of matrices.
+    """
+
+    BLOCK, HALF, NEAR = 128, 64, 32
+    """Rows of tiles: whose logits are computed, that are summed, and whose logits are normalised."""
+    PROGRAMS = 512
+    """Programs that divide the components beyond the bounds."""
+
+    @property
+    def _tile(self) -> int:
+        return 64 if self._n_components <= 64 else 128
+
+    def sums(self, theta: DeviceTheta) -> Sums:
+        """Return the sums of a full pass."""
+        rows, d, (_, n, columns) = self._rows, self._d, self._x.shape
+        phi, components, largest, mean = self._given(theta)
+        padded, block, width = phi.shape[1], self.BLOCK, min(64, columns)
+        squared, logit = extents(rows, theta)
+        beyond, margins = is_beyond(squared, logit, d), components.new_zeros(padded)
+        margins[: len(beyond)] = torch.where(beyond, ERROR * LOG2_E * torch.maximum(squared, logit), 0.0)
+        chosen = torch.argsort(beyond.int(), descending=True, stable=True)[: most_beyond(d)]
+        count, slots = beyond.sum(), len(chosen)
+        plain = torch.nan_to_num(theta.plain * LOG2_E, neginf=PADDING) - largest
+        exact = theta.means + rows.centre
+        differences = exact, theta.scales.contiguous()
+        if self._code == TIED:
+            differences = theta.means @ theta.whiten[0].T, torch.ones_like(exact)
+        about = exact.new_zeros((SPLITS, slots, 3, d))
+        total, counts, log = exact.new_zeros((padded, columns)), exact.new_zeros((2, padded)), 0.0 * largest
+        size = max(1, min(n, LOGITS // padded) // block)
+        logits = components.new_empty((padded, size * block))
+        for first in range(0, n // block, size):
+            here = min(size, n // block - first)
+            part = slice(first * block, min(len(rows), (first + here) * block))
+            sizes = self._x[0].numel(), first, here, columns // width, padded
+            tiles = {"B": block, "C": self._tile, "K": width, "HAS_NORMS": self._code == SPHERICAL}
+            products = self._x, phi, self._norm, components, logits
+            store_logits[(here, padded // self._tile)](*products, *sizes, **tiles, num_warps=8, num_stages=2)
+            samples, shifts = self._samples(theta, part, mean, here * block)
+            of_rows, near = components.new_empty((3, here * block)), here * block // self.NEAR
+            exactly = samples, *differences, plain, shifts, margins, count, logits, of_rows
+            tiles = {"B": self.NEAR, "C": 64, "K": 64, "num_warps": 8}
+            normalise[(near,)](*exactly, near, padded, d, part.stop - part.start, **tiles)
+            log = log + self._total_log(of_rows[:, : part.stop - part.start], part)
+            self._add(logits, of_rows, part, total, counts)
+            added = rows.y, self._weight, exact, chosen, count, logits, of_rows, about
+            tiles = {"B": self.NEAR, "K": 64, "WEIGHTED": rows.weight is not None}
+            grid = min(slots, self.PROGRAMS), triton.cdiv(d, 64), SPLITS
+            add_differences[grid](*added, part.start, near, slots, d, part.stop, **tiles)
+        value = self._log_likelihood(log, largest, mean)
+        unit = self._largest_weight / SCALE.value
+        found = self._of_components(counts * unit, total * unit)
+        return self._with_differences(found, chosen, beyond, about.sum(dim=0), theta.means), value
+
+    def _samples(self, theta: DeviceTheta, part: slice, mean: Tensor, size: int) -> tuple[Tensor, Tensor]:
+        """Return the rows of a part whose differences give logits, "tied" whitened, and shifts (size,).
+
+        Shifts are what the logits of products lack, as it is common to all components.
+        """
+        rows, shifts = self._rows, theta.means.new_zeros(size)
+        if self._code == TIED:
+            white = rows.centred(part) @ theta.whiten[0].T
+            shifts[: len(white)] = 0.5 * LOG2_E * white.square().sum(dim=1)
+            return white, shifts
         if self._code == SPHERICAL:
-            total = torch.cat([total, self._added(counts[1])[:m, None]], dim=1)
-        value = self._log_likelihood(self._total_log(logs), largest, common)
-        return torch.cat([self._added(counts[0])[:m, None], total * self._factors], dim=1), value
+            shifts[: part.stop - part.start] = -mean * self._norm[part].double()
+        return rows.y[part], shifts
+
+    def _add(self, logits: Tensor, logs: Tensor, part: slice, total: Tensor, counts: Tensor) -> None:
+        """Add the scaled sums of a part, group by group of components."""
+        (padded, columns), tile, width = total.shape, self._tile, min(128, total.shape[1])
+        blocks, here = columns // width, logs.shape[1] // self.HALF
+        group = min(padded, max(1, MOST_PARTS // (4 * columns * tile)) * tile)
+        splits = min(
+            here, 2 * self._processors * tile // (group * blocks), MOST_PARTS // (4 * columns * group)
+        )
+        tiles = {"B": self.HALF, "C": tile, "K": width, "HAS_NORMS": self._code == SPHERICAL}
+        flags = {"WEIGHTED": self._rows.weight is not None, "num_warps": 8, "num_stages": 2}
+        for start in range(0, padded, group):
+            size = min(group, padded - start)
+            sums = logits.new_empty((max(1, splits), size, columns))
+            of_rows = logits.new_empty((2, max(1, splits), size))
+            given = self._x, self._norm, self._weight, logits, logs, of_rows, sums
+            sizes = self._x[0].numel(), part.start // self.HALF, start, here, blocks, size, part.stop
+            add_rows[(size // tile, blocks * len(sums))](*given, *sizes, **tiles, **flags)
+            total[start : start + size] += sums.sum(dim=0, dtype=torch.float64)
+            counts[:, start : start + size] += of_rows.sum(dim=1, dtype=torch.float64)
+
+    def _with_differences(
+        self, found: Tensor, chosen: Tensor, beyond: Tensor, about: Tensor, means: Tensor
+    ) -> Tensor:
+        """Return sums (M, 1 + p), those of components beyond the bounds by sums about their means."""
+        sums, squares, counts = (about * self._largest_weight).unbind(dim=1)
+        counts, mean = counts[:, :1], means[chosen]
+        squares = squares + (2.0 * sums + counts * mean) * mean
+        parts = [counts, sums + counts * mean]
+        if self._code != TIED:
+            parts.append(squares if self._code == DIAG else squares.sum(dim=1, keepdim=True))
+        mended = torch.where(beyond[chosen][:, None], torch.cat(parts, dim=1), found[chosen])
+        return found.index_copy(0, chosen, mended)
 
 
 class ManyColumns(KernelRows):
@@ -684,12 +1056,7 @@ class ManyColumns(KernelRows):
 
     def _about_centre(self, linear: Tensor, products: Tensor, means: Tensor) -> Tensor:
         """Return sums (M, 1 + p) about the centre of the data, from scaled ones about the means."""
-        d, units = self._d, self._units
-        counts = linear[:, 0, :1] * self._largest_weight
-        sums = linear[:, 1, :d] * units * self._largest_weight
-        factor = self._largest_weight / PRODUCT_SCALE.value
+        d, units, weight = self._d, self._units, self._largest_weight
+        sums, factor = linear[:, 1, :d] * units * weight, weight / PRODUCT_SCALE.value
         pairs = products[:, :d, :d] * (units[:, None] * units * factor)
-        pairs += sums[:, :, None] * means[:, None, :]
-        pairs += means[:, :, None] * (sums + counts * means)[:, None, :]
-        row, column = torch.tril_indices(d, d, device=units.device)
-        return torch.cat([counts, sums + counts * means, pairs[:, row, column]], dim=1)
+        return about_centre(linear[:, 0, :1] * weight, sums, pairs, means)

@@ -83,13 +83,21 @@ def start_statistics(
         Used as in scikit-learn, so that the same seed gives the same start.
     """
     bound, source, e_step = problem.bound, cast("ArraySource | StoredSource", problem.source), problem.compute
-    if isinstance(init_params, str) and init_params in ("k-means++", "random_from_data"):
-        index = _single_rows(init_params, problem, random_state)
-        count = len(index)
-        batch = source.take(index)._replace(weight=np.ones(count), index=np.arange(count))
-        s = e_step.share(batch, bound.start_rows(np.eye(count), batch))
+    on_device = e_step.starts()
+    if isinstance(init_params, str) and init_params in ("k-means++", "random_from_data"):  # no other row
+        if on_device is None:
+            index = _single_rows(init_params, problem, random_state)
+        else:
+            index = on_device.single_rows(init_params, random_state)
+        ones = np.eye(len(index))
+        batch = source.take(index)._replace(weight=np.ones(len(index)), index=np.arange(len(index)))
+        s = e_step.share(batch, ones if on_device is not None else bound.start_rows(ones, batch))
         return np.asarray(s / float(bound.unpack(s).weights.sum()))
+    if on_device is not None and isinstance(init_params, str) and init_params in ("kmeans", "race"):
+        return np.asarray(on_device.statistics(on_device.k_means(random_state)))
     rows = _responsibilities(init_params, source, bound, random_state)
+    if on_device is not None:
+        return np.asarray(on_device.statistics(rows))
     parts = (
         e_step.share(batch, bound.start_rows(rows(int(batch.index[0]), int(batch.index[-1]) + 1), batch))
         for batch in source.blocks(BLOCK)
@@ -103,14 +111,11 @@ def _single_rows(name: str, problem: Problem, random_state: np.random.RandomStat
     bound, source = problem.bound, cast(ArraySource, problem.source)
     if name == "random_from_data":
         return np.asarray(random_state.choice(source.n, size=bound.n_components, replace=False))
-    e_step: Any = problem.compute
-    index = e_step.plus_plus(random_state) if hasattr(e_step, "plus_plus") else None
-    if index is None:
-        from sklearn.cluster import kmeans_plusplus
+    from sklearn.cluster import kmeans_plusplus
 
-        X, weight = bound.for_start(source.y), source.weight
-        with openmp_after_fork():
-            _, index = kmeans_plusplus(X, bound.n_components, sample_weight=weight, random_state=random_state)
+    X, weight = bound.for_start(source.y), source.weight
+    with openmp_after_fork():
+        _, index = kmeans_plusplus(X, bound.n_components, sample_weight=weight, random_state=random_state)
     return np.asarray(index)
 
 
@@ -123,10 +128,9 @@ def _responsibilities(
     n, n_components = source.n, bound.n_components
     if isinstance(source, StoredSource):
         return _given(init_params, n, n_components)
-    X = source.y
     if isinstance(init_params, str):
         if init_params in ("kmeans", "race"):
-            labels = _kmeans(bound.for_start(X), source.weight, n_components, random_state)
+            labels = _kmeans(bound.for_start(source.y), source.weight, n_components, random_state)
             return _of_labels(labels, n_components)
 
         def uniform(start: int, stop: int) -> Array:
@@ -134,7 +138,7 @@ def _responsibilities(
             return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
         return uniform
-    found = init_params(X, n_components, random_state) if callable(init_params) else init_params
+    found = init_params(source.y, n_components, random_state) if callable(init_params) else init_params
     return _given(found, n, n_components)
 
 

@@ -57,6 +57,9 @@ TABLES = 12
 """Arrays (V, K) of float64 on the device: words of topics, their counts, sums, and copies."""
 AHEAD = 1 << 16
 """Documents that are extrapolated at a time."""
+FOLDS, FOLD_CHANGE = 10, 1e-2
+"""Passes over documents before the first M-step of words, and the change of its topics that ends a
+document's."""
 COPIES = 8
 """Arrays (D, K) on the device while documents are folded in, in addition to the blocks that are copied."""
 
@@ -558,6 +561,8 @@ class DeviceTopics:
         self._beta = passes.on_device(np.broadcast_to(beta.T, (beta.shape[1], passes.n_topics)))
         self._topics, self._doc_topic = passes.on_device(topics.T), passes.shares(doc_topic)
         self._counts = None if counts is None else passes.on_device(counts.T)
+        if momentum and counts is None:  # in place of a first reading by sem
+            self._doc_topic = passes.fold(self._topics, self._doc_topic, FOLDS, FOLD_CHANGE)[0]
         self._behind: tuple[Tensor, Tensor] | None = None
         if state is not None:
             self._behind = passes.on_device(state[0].T), passes.shares(state[1])
