@@ -396,7 +396,8 @@ def rows_of_model(model: Any, path: Path, choice: Choice, *, needs_response: boo
 
 def check_sequences(choice: Choice) -> None:
     """Raise ValueError for what sequences cannot have."""
-    needed = {"weights": choice.weights, "response": choice.response, "missing": choice.skips or None}
+    skips = choice.missing == "skip" or None
+    needed = {"weights": choice.weights, "response": choice.response, "missing": skips}
     for name in (name for name, value in needed.items() if value is not None):
         raise ValueError(f"{name} must be left out with sequence: all steps of a sequence count alike.")
 

@@ -376,7 +376,7 @@ class EmOnDevice(Em):
 
     def _begin(self, left: int, last: tuple[float, float, float]) -> None:
         super()._begin(left, last)
-        self.device.load(self.fit.theta, self._remaining.state)
+        self.device.load(self.fit.theta, self._remaining.last)
 
     @property
     def _has_more(self) -> bool:
@@ -399,9 +399,9 @@ class EmOnDevice(Em):
         if not is_new:
             fit.s, fit.theta = s, self._bound.m_step(s)
         value = -inf if is_new else -objective
-        after = Remaining(self.spec.tol, self._rows, *self._remaining.state)
+        after = Remaining(self.spec.tol, self._rows, self._remaining.last)
         after.is_small(value)
-        device.load(fit.theta, after.state)
+        device.load(fit.theta, after.last)
         return objective, value, fit.theta
 
     def _leaves_plateau(self, drive: Drive) -> bool:
