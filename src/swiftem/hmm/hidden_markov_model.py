@@ -56,7 +56,7 @@ from swiftem.mixture.fit import MixtureFit, certified, fit_from
 from swiftem.mixture.gaussian_mixture import GaussianMixture
 from swiftem.mixture.mixture import Mixture
 from swiftem.mixture.resolve import METHOD_NAMES, Facts, resolve
-from swiftem.mixture.starts.find_starts import find_starts
+from swiftem.mixture.starts.race import find_starts
 from swiftem.mixture.starts.settings import Start, StartSettings, check_start
 from swiftem.mixture.tables.profile import percent_text
 from swiftem.show.numbers import counted, criterion_text, mean_text

@@ -220,6 +220,11 @@ class BoundMarkov(BoundModel):
         return self.n_components
 
     @property
+    def is_held(self) -> bool:
+        """False: start and transitions are estimated."""
+        return False
+
+    @property
     def size(self) -> int:  # type: ignore[override]
         """q: K, K² and the mixture's statistics without its counts, which follow from these."""
         return self.n_components**2 + self.emissions.size

@@ -206,6 +206,7 @@ class DeviceEM:
         self._goes_on, self._next_form = self._at[0].bool(), self._at[0].clone()
         self._form, self._form_done = DIFFERENCES, -1
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._graphs_work = self._s.is_cuda
         #: Of passes that are done, but not returned yet.
         self.done: deque[tuple[float, bool, float]] = deque()
 
@@ -245,12 +246,18 @@ class DeviceEM:
         """Begin a pass: as a graph, if the form has been computed before, so that kernels are compiled."""
         compute, is_new = self._compute, self._form != self._form_done
         self._form_done, self._graph = self._form, None if is_new else self._graph
-        is_fixed = self._s.is_cuda and compute.device_rows.is_whole and self._form in (PRODUCTS, EXACT)
+        is_fixed = self._graphs_work and compute.device_rows.is_whole and self._form in (PRODUCTS, EXACT)
         if is_new or rows is None or not is_fixed or not compute.prepared(rows, self._form).can_be_captured:
             self._pass()
             return
         if self._graph is None:
-            self._graph = graph_of(self._pass)
+            try:
+                self._graph = graph_of(self._pass)
+            except RuntimeError as error:  # a form that some version of CUDA or PyTorch cannot capture
+                log.info("Passes of em are not replayed as a CUDA graph: %s", error)
+                self._graphs_work = False
+                self._pass()
+                return
         self._graph.replay()
 
     def _pass(self) -> None:
