@@ -82,7 +82,7 @@ def test_at_a_running_process(flowers, tmp_path):
         "from swiftem.cli import fit as module, main\n"
         "from callbacks import AtPass\n"
         "real, say = module._estimator, AtPass(1, lambda: print('pass', flush=True))\n"
-        "module._estimator = lambda *given: real(*given).set_callbacks(say)\n"
+        "module._estimator = lambda *given, **more: real(*given, **more).set_callbacks(say)\n"
         "main()\n"
     )
     arguments = ["fit", flowers, "-k", "3", "--method", "em", "--tol", "0", "--max-iter", "1000000"]

@@ -378,7 +378,7 @@ class Trial:
             made["profile"] = lambda: list(model.profile_.values())
         if self.case["estimator"] == "family":
             made["family"] = lambda: model.family_.name
-        if self.case["device"] == DEVICE:  # draws are others, and tensors
+        if self.case.get("device") == DEVICE:  # draws are others, and tensors
             del made["sample"]
         if self.kind.once:  # there is nothing to fit twice
             for name in ("fit_predict", "refit"):

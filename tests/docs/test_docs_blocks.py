@@ -155,6 +155,16 @@ def write_texts(folder):
         (folder / f"{number:03}.txt").write_text(text)
 
 
+def steps(folder, monkeypatch):
+    """Tables of the steps of animals."""
+    rng = np.random.default_rng(0)
+    for name in ("steps", "new"):
+        rows = rng.normal(size=(300, 2)) + 6 * rng.integers(3, size=(30, 1)).repeat(10, axis=0)
+        rows = np.column_stack([np.arange(300) // 100, rows])
+        np.savetxt(folder / f"{name}.csv", rows, delimiter=",", header="animal,x,y", comments="")
+    return {}
+
+
 def corpora(folder, monkeypatch):
     """Texts in folders, in a table with dates, and as counts; and a file of names of topics."""
     for name in ("my-texts", "new-texts"):
@@ -172,6 +182,7 @@ def corpora(folder, monkeypatch):
 PREPARE = {
     "README.md": bare_install,
     "docs/checkpoints.md": flowers,
+    "docs/hidden_markov_models.md": steps,
     "docs/index.md": flowers,
     "docs/topics.md": corpora,
     **dict.fromkeys(["docs/add_a_method.md", "docs/add_a_family.md", "docs/add_a_model.md"], own_parts),
@@ -182,7 +193,7 @@ PREPARE = {
 }
 SHOWS_ALL = {
     "README.md",
-    *(f"docs/{name}.md" for name in ("index", "mixtures", "families", "topics", "which_method")),
+    *(f"docs/{name}.md" for name in ("index", "mixtures", "families", "which_method")),
     *(f"docs/coming_from_{name}.md" for name in ("sklearn", "stepmix")),
 }
 """Pages that show all that their blocks print."""

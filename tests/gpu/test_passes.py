@@ -390,7 +390,7 @@ def test_the_rule_of_the_device_is_that_of_the_cpu():
     rng, tol = np.random.default_rng(0), 1e-3
     for _ in range(30):
         remaining = Remaining(tol, 1000)
-        gains = torch.tensor(remaining.state, dtype=torch.float64)
+        gains = torch.tensor(remaining.last, dtype=torch.float64)
         rate, bound = rng.uniform(0.3, 1.02), -3.0
         for k in range(40):
             bound += rng.uniform(0.5, 1.5) * rate**k * rng.choice([0.3, 1.0, 0.0], p=[0.4, 0.5, 0.1])
@@ -398,4 +398,4 @@ def test_the_rule_of_the_device_is_that_of_the_cpu():
                 gains, torch.tensor(bound, dtype=torch.float64), tol, remaining.small
             )
             assert bool(is_small) == remaining.is_small(bound)
-            assert tuple(gains.tolist()) == remaining.state
+            assert tuple(gains.tolist()) == remaining.last

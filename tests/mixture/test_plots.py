@@ -10,7 +10,7 @@ import swiftem
 from swiftem.fit.driver import Moment
 from swiftem.fit.history import History, draw_history
 from swiftem.mixture.plots import MOST_POINTS, draw_mixture
-from swiftem.show.drawing import COLOURS, draw_criterion
+from swiftem.show.drawing import COLOURS, new_axes
 from swiftem.show.numbers import STYLES
 
 pytest.importorskip("matplotlib")
@@ -190,7 +190,7 @@ def test_pyplot_is_left_alone():
     [
         lambda: draw_history(History(moments("em", [1]))),
         lambda: drawn(np.zeros((2, 2))),
-        lambda: draw_criterion({"full": {1: 1.0}}, ("full", 1), "BIC"),
+        new_axes,
     ],
 )
 def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):

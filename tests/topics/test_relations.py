@@ -84,7 +84,7 @@ def test_a_strength_per_topic_and_word_is_merged():
     [
         ([[0, 3]], ValueError, "a topic in groups must be at most 2, got 3"),
         ([[0, 1], [1, 2]], ValueError, "groups must name each topic at most once, got 1 twice"),
-        ([0, 1], TypeError, "groups must be a list of lists of topics, got 0 in it"),
+        ([0, 1], TypeError, "groups must be a list of lists of topics, got 0"),
         ("01", TypeError, "groups must be a list of lists of topics, got '01'"),
         ([[0.5, 1]], TypeError, "a topic in groups must be an integer, got 0.5"),
     ],

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
 from math import ceil, inf
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,9 +41,6 @@ from swiftem.fit.parameters import (
 )
 from swiftem.fit.selection import Candidate, Selection
 from swiftem.hmm import plots
-from swiftem.hmm.compute.emissions import Emissions
-from swiftem.hmm.compute.passes import smoothed
-from swiftem.hmm.compute.recursions import most_likely
 from swiftem.hmm.fit import MarkovEm
 from swiftem.hmm.model import BoundMarkov, MarkovModel, MarkovTheta
 from swiftem.hmm.read import divided, sequences_of
@@ -61,6 +58,9 @@ from swiftem.mixture.starts.settings import Start, StartSettings, check_start
 from swiftem.mixture.tables.profile import percent_text
 from swiftem.show.numbers import counted, criterion_text, mean_text
 from swiftem.show.table import Table
+
+if TYPE_CHECKING:
+    from swiftem.hmm.compute.emissions import Emissions
 
 __all__ = ["HiddenMarkovModel"]
 
@@ -473,6 +473,8 @@ n_features_in_, feature_names_in_
         """Yield ``function(emissions, steps)`` of parts of the sequences, computed by several threads."""
         check_is_fitted(self)
         source = self._read(self.emissions_, (X, lengths, sequence), reset=False)
+        from swiftem.hmm.compute.emissions import Emissions  # with what is compiled
+
         emissions = Emissions(self._bound(source), self._theta)
         work = ((emissions, steps_of(batch)) for batch in source.blocks(PART))
         with one_thread_blas(), closing(in_order(function, work)) as done:
@@ -831,6 +833,8 @@ n_features_in_, feature_names_in_
 
 def smooth(emissions: Emissions, steps: Steps) -> tuple[Array, Array]:
     """Return the probabilities of the states (t, K), and log p(y_t | y_1, ..., y_{t−1}) (t,)."""
+    from swiftem.hmm.compute.passes import smoothed
+
     n, k = len(steps.rows), emissions.model.n_components
     gamma, terms = np.empty((n, k)), np.empty(n)
     for piece in smoothed(emissions, steps, np.empty((len(steps.begin) - 1, k, k))):
@@ -846,6 +850,8 @@ def likely_states(emissions: Emissions, steps: Steps) -> tuple[Array, Index]:
 
 def most_likely_states(emissions: Emissions, steps: Steps) -> tuple[Array, Index]:
     """Return the log joint densities of sequences and their most likely states, and these states."""
+    from swiftem.hmm.compute.recursions import most_likely
+
     logs = emissions.densities(steps)[0]
     found = [
         most_likely(logs[first:stop], *emissions.theta.logs) for first, stop in pairwise(steps.begin.tolist())

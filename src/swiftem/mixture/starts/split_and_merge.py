@@ -155,9 +155,9 @@ def _in_two(seen: Anatomy) -> Iterator[tuple[int, Theta, Array]]:
     own, first = [], []
     for k, statistics in enumerate(seen.statistics):
         batch = seen.rows_of(k)[0]
-        y, total = batch.y.reshape(len(batch.y), -1), batch.weight.sum()
-        if len(y) < NUMBERS.least_split:
+        if len(batch.y) < NUMBERS.least_split:
             continue
+        y, total = batch.y.reshape(len(batch.y), -1), batch.weight.sum()
         more = min(y.shape[1] / total, 0.5) * statistics / statistics[0]
         further = _joined(two, np.stack([more, more]))
         whole = two.solve(further)
