@@ -58,6 +58,16 @@ def test_the_log_likelihood_rises_at_once(kind, d):
         mixture = parts.set_params(warm_start=True, method="em", tol=1e-7, max_iter=3000).fit(X)
 
 
+def test_a_component_without_rows_has_no_parts():
+    X = clusters([[0.0, 0.0], [9.0, 0.0]])
+    model = GaussianMixtureModel(3, covariance="diag")
+    means = [[0.0, 0.0], [9.0, 0.0], [1e3, 1e3]]
+    theta = model.theta(weights=[0.5, 0.4, 0.1], means=means, covariances=np.full((3, 2), 0.25))
+    rows = Anatomy(Problem(model, ArraySource(X)), theta)
+    assert len(rows.rows_of(2)[0].y) == 0
+    assert {parts.k for parts in split_parts(rows, rows)} == {0, 1}
+
+
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 def test_heavy_tails_are_split_by_scale(kind):
     rng = np.random.default_rng(0)
