@@ -351,7 +351,7 @@ class BoundMixture(BoundComponents):
     def posterior(self, batch: Batch, theta: MixtureTheta) -> tuple[Array, Array]:
         """E-step: rows (b, R), responsibilities first, and log-likelihood (b,)."""
         rows, log_likelihood = self.e_step(two_dimensional(batch.y), theta)
-        base = self.log_base(two_dimensional(batch.y), int(batch.index[0]))
+        base = self.log_base(two_dimensional(batch.y), int(batch.index[0])) if len(batch.y) else None
         return rows, log_likelihood if base is None else log_likelihood + base
 
     def log_densities(self, batch: Batch, theta: MixtureTheta) -> Array:
