@@ -113,7 +113,7 @@ def replace(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
 
 
 def stand_in(original: type, ours: type, report: Report) -> type:
-    """Return a class that makes instances of ``ours`` and answers for those of ``original``, too."""
+    """Return a class that makes instances of ``ours`` and counts instances of ``original`` as its own."""
     known = set(inspect.signature(original).parameters)
 
     class StandIn(ABCMeta):

@@ -80,7 +80,7 @@ class Past(NamedTuple):
     Attributes
     ----------
     s, centre : ndarray
-        Statistics, or None, and the centre of those of the emissions.
+        Statistics, or None, and the centre of the emissions' statistics.
     seen : float
         Total weight of the steps so far.
     power : float
@@ -386,7 +386,7 @@ n_features_in_, feature_names_in_
         return found, random_state.randint(np.iinfo(np.int32).max, size=len(found)).tolist()
 
     def _chain(self, bound: BoundMarkov, emissions: Any) -> MarkovTheta:
-        """Return θ with given probabilities of the chain, or with those of steps that are independent."""
+        """Return θ with given probabilities of the chain, or of steps that are independent."""
         k = self.n_components
         start, transitions = emissions.weights, np.tile(emissions.weights, (k, 1))
         if self.startprob_init is not None:
@@ -572,7 +572,7 @@ n_features_in_, feature_names_in_
     def bic(
         self, X: Any, lengths: ArrayLike | None = None, sequence: Any = None, sample_weight: Any = None
     ) -> float:
-        """Return the Bayesian information criterion, with the number of steps as that of rows.
+        """Return the Bayesian information criterion, with steps counted as rows.
 
         Parameters
         ----------
@@ -752,7 +752,7 @@ n_features_in_, feature_names_in_
         column : int
             The column.
         axes : matplotlib axes, optional
-            By default those of a new figure.
+            By default of a new figure.
         """
         check_is_fitted(self)
         source = self._read(self.emissions_, (X, lengths, sequence), reset=False)
@@ -781,7 +781,7 @@ n_features_in_, feature_names_in_
         startprob, transmat : array-like, shapes (K,) and (K, K)
             Start probabilities and transitions.
         params : dict of array-like
-            Parameters of the states: "means" and "covariances", or those of a family as in ``params_``.
+            Parameters of the states: "means" and "covariances", or a family's, as in ``params_``.
         **parameters
             Other parameters of the estimator.
         """

@@ -22,7 +22,7 @@ def draw_states(values: Array, states: Index, name: str, axes: Any = None) -> An
     name : str
         Name of the column.
     axes : matplotlib axes, optional
-        By default those of a new figure.
+        By default of a new figure.
     """
     axes = new_axes() if axes is None else axes
     plain_axes(axes, x="step", y=name)

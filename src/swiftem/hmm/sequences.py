@@ -74,7 +74,7 @@ def parts_of(edges: Index, most: int = 1 << 62) -> Iterator[tuple[int, int]]:
 class SequenceSource(Source):
     """Sequences: consecutive rows of another source.
 
-    Weights are of sequences; the total weight is that of the steps, so that objectives are means per step.
+    Weights are of sequences; the total weight is of the steps, so that objectives are means per step.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class SequenceSource(Source):
     lengths : ndarray of int, shape (n,)
         Number of steps of each sequence, positive; their sum is the number of rows.
     weight : ndarray, shape (n,), optional
-        Weights of the sequences; those of weight zero are left out.
+        Weights of the sequences; sequences of weight zero are left out.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class PassesCompute(Compute):
     _model: BoundMarkov
 
     def _part(self, batch: Batch, emissions: Emissions, is_sum: bool) -> PartSums:
-        """Return the E-step of a part: the weighted sum of its statistics, or those of each sequence."""
+        """Return the E-step of a part: the weighted sum of statistics, or one row per sequence."""
         model, steps, n = self._model, steps_of(batch), len(batch.index)
         k, is_plain = model.n_components, not is_sum or self._source.weight is None
         start, counts, log_likelihood = np.empty((n, k)), np.empty((n, k, k)), np.zeros(n)

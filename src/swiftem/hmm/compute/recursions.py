@@ -63,7 +63,7 @@ def _forward(b, predicted, transitions, ahead, scale):
 
 @kernel
 def forward(b, predicted, transitions):
-    """Return whether nothing was lost; ``predicted`` is then that of the step after the last one."""
+    """Return whether nothing was lost; ``predicted`` then predicts the step after the last one."""
     return _forward(b, predicted, transitions, np.empty(b.shape), np.empty(len(b)))
 
 
